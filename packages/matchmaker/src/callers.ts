@@ -15,15 +15,15 @@ import { fromCallError } from "@dm-env-rpc/transport/internal";
 import { transportTo } from "#transport";
 
 /**
- * Addresses and credentials of a service: matchmakers that share a store are one service, and any
- * of them can answer.
+ * Addresses and credentials of a service. Matchmakers that share a store are one service: any of
+ * them can answer.
  */
 export interface CallersOptions {
   /** Addresses, `host:port`, `http://…` or `https://…`. */
   readonly matchmakers: string | readonly string[];
   /**
-   * For addresses with `https://`; with `cert` and `key` it also identifies the caller. Ignored in
-   * pages, where the browser has the certificates.
+   * TLS for addresses with `https://`; `cert` and `key` also identify the caller. Ignored in pages,
+   * where the browser has the certificates.
    */
   readonly tls?: OpenTls | undefined;
   /**
@@ -32,9 +32,9 @@ export interface CallersOptions {
    */
   readonly token?: string | undefined;
   /**
-   * Time limit of a call to one matchmaker, in milliseconds, before the next one is tried; a
-   * registration, for which the matchmaker checks that it can reach the server, may take twice as
-   * long. Default 5,000.
+   * Time limit of a call to one matchmaker, in milliseconds, after which the next matchmaker is
+   * called. A registration may take twice as long, because the matchmaker calls the server back.
+   * Default 5,000.
    */
   readonly timeoutMs?: number | undefined;
   /** Connect transports to use instead of `matchmakers`. */
@@ -44,8 +44,8 @@ export interface CallersOptions {
 const defaultTimeoutMs = 5_000;
 
 /**
- * One service at several addresses: calls go to the one that answered last, and to the next when it
- * is gone.
+ * One service at several addresses. Calls go to the matchmaker that answered last, and to the next
+ * one if it is gone.
  */
 export class Callers<S extends DescService> {
   readonly #clients: readonly Client<S>[];
@@ -98,7 +98,7 @@ export class Callers<S extends DescService> {
     return this.#names[this.#current] ?? "the matchmaker";
   }
 
-  /** Switches to the next address, because this one did not answer. */
+  /** Switches to the next address, because the current one did not answer. */
   next(): void {
     this.#current = (this.#current + 1) % this.#clients.length;
   }
@@ -112,16 +112,17 @@ export class Callers<S extends DescService> {
   }
 
   /**
-   * Calls the matchmaker that answered last and, if it does not answer, the others, each once.
+   * Calls the matchmaker that answered last. If it does not answer, calls each of the others once.
    *
-   * @throws DmEnvRpcError of origin `server` if one refuses, `connection` if none answers.
+   * @throws DmEnvRpcError of origin `server` if a matchmaker refuses the call, `connection` if no
+   *   matchmaker answers.
    */
   async call<T>(run: (client: Client<S>, options: CallOptions) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await run(this.client, this.options());
       } catch (error) {
-        if (attempt >= this.count || !isPassing(error)) {
+        if (attempt >= this.count || !isTransient(error)) {
           throw fromCallError(error);
         }
         this.next();
@@ -131,11 +132,11 @@ export class Callers<S extends DescService> {
 }
 
 /** Returns true if another matchmaker, or a later attempt, may answer the same call. */
-export function isPassing(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
-  // A call with a lost connection is reported as cancelled; a caller that cancels calls itself can
-  // tell the difference.
-  return passing.has(code) || isLostSession(cause);
+  // Connect reports a call with a lost connection as cancelled. A caller that aborts its own calls
+  // checks its signal first.
+  return transientCodes.has(code) || isLostSession(cause);
 }
 
 /**
@@ -149,14 +150,14 @@ export function retryAfterMs(error: unknown): number | undefined {
 }
 
 /**
- * Returns true if node:http2 itself failed: Connect reports that as INTERNAL, although no
- * matchmaker answered so.
+ * Returns true if node:http2 itself failed. Connect reports that as INTERNAL, although the code did
+ * not come from a matchmaker.
  */
 function isLostSession(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && String(cause.code).startsWith("ERR_HTTP2_");
 }
 
-const passing: ReadonlySet<Code> = new Set([
+const transientCodes: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.Aborted,
   Code.Canceled,

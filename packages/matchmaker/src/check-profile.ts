@@ -15,7 +15,7 @@ const maxPools = 100;
 const maxPrecreated = 1_000;
 
 /**
- * Checks a profile for mistakes with which it can never make a match.
+ * Checks a profile for mistakes because of which it can never make a match.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT naming the mistake.
  */
@@ -24,19 +24,19 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
     throw invalid("name", "a name of 1 to 200 characters", `"${shorten(profile.name)}"`);
   }
   if (profile.worldType === "") {
-    throw invalid("world_type", "the kind of world, as its servers register it", "none");
+    throw invalid("world_type", "a type of world that servers register", "none");
   }
   if (profile.pools.length === 0 || profile.pools.length > maxPools) {
     throw invalid(
       "pools",
-      `1 to ${maxPools}; one without filters has every ticket`,
+      `1 to ${maxPools} (a pool without filters contains every ticket)`,
       String(profile.pools.length),
     );
   }
   const names = new Set<string>();
   for (const pool of profile.pools) {
     if (names.has(pool.name)) {
-      throw invalid("pools", "a name for each pool", `"${shorten(pool.name)}" twice`);
+      throw invalid("pools", "a unique name for each pool", `"${shorten(pool.name)}" twice`);
     }
     names.add(pool.name);
     checkPool(pool);
@@ -66,7 +66,7 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
     ...dropsOf(profile),
   })) {
     if (duration !== undefined && milliseconds(duration) === undefined) {
-      throw invalid(name, "a time longer than none", `${duration.seconds} s`);
+      throw invalid(name, "a duration greater than 0", `${duration.seconds} s`);
     }
   }
   for (const [name, value] of Object.entries({
@@ -83,7 +83,7 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
   }
 }
 
-/** The times after which filters of pools are dropped, by the pool and what they filter by. */
+/** Returns the `drop_after` of each pool's filters, by the text that names the filter in errors. */
 function dropsOf({ pools }: MatchProfile): Record<string, Duration | undefined> {
   const drops: Record<string, Duration | undefined> = {};
   for (const { name, doubleRangeFilters, stringEqualsFilters, tagPresentFilters } of pools) {

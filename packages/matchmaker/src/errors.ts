@@ -4,7 +4,7 @@ import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, toConnectError as statusError } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 
-/** Creates the error of an invalid argument. */
+/** Creates the error for an invalid argument. */
 export function invalid(what: string, expected: string, received: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
@@ -12,12 +12,12 @@ export function invalid(what: string, expected: string, received: string): DmEnv
   );
 }
 
-/** Creates the error of an unknown name. */
+/** Creates the error for an unknown name. */
 export function notFound(what: string, id: string, remedy: string): DmEnvRpcError {
   return new DmEnvRpcError("NOT_FOUND", `there is no ${what} "${shorten(id)}"; ${remedy}`);
 }
 
-/** Shortens a text of any length for an error. */
+/** Shortens a text to 100 characters for an error. */
 export function shorten(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
 }
@@ -26,7 +26,7 @@ export function shorten(text: string): string {
 const defaultRetryAfterS = 5;
 
 /**
- * Creates the error of a call that may succeed later; the metadata `retry-after` has the delay in
+ * Creates the error for a call that may succeed later; the metadata `retry-after` has the delay in
  * seconds.
  */
 export function overloaded(
@@ -40,7 +40,7 @@ export function overloaded(
   return new ConnectError(message, Code.ResourceExhausted, metadata, [], cause);
 }
 
-/** Maps an error to the one that a caller receives. */
+/** Maps an error to the error that the caller receives. */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError || isDmEnvRpcError(error)) {
     return statusError(error);

@@ -2,9 +2,9 @@
 
 /** Events of a matchmaker, for logs and metrics. */
 export type MatchmakerEvent =
-  /** This matchmaker leads from now on. */
+  /** This matchmaker has become the leader. */
   | { readonly kind: "leading" }
-  /** Another matchmaker leads, or none. */
+  /** This matchmaker no longer leads. */
   | { readonly kind: "following" }
   | { readonly kind: "ticked"; readonly tookMs: number; readonly waiting: number }
   | {
@@ -52,8 +52,8 @@ export type MatchmakerEvent =
       readonly reason: string | undefined;
     }
   /**
-   * An operator's call was answered, with a code of gRPC as `outcome`. `who` is the caller's name or identity, else its
-   * address; `subject` is the name or id that the call is about.
+   * An operator's call was answered. `outcome` is a gRPC code; `who` is the caller's name or identity, else its address;
+   * `subject` is the name or id that the call is about.
    */
   | {
       readonly kind: "operator-called";
@@ -65,7 +65,7 @@ export type MatchmakerEvent =
     }
   /** A match function threw, or made an impossible proposal. */
   | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
-  /** The store could not be reached; it is tried again. */
+  /** The store could not be reached; the matchmaker retries. */
   | { readonly kind: "store-failed"; readonly error: Error }
   /** The store answers again. */
   | { readonly kind: "store-recovered" }
@@ -77,7 +77,7 @@ export type MatchmakerEvent =
    * `records`: number of known records that are gone or older than before.
    */
   | { readonly kind: "store-lost"; readonly records: number }
-  /** One step failed; the others continued. */
+  /** A step of a tick, or a task, failed; the others continue. */
   | { readonly kind: "step-failed"; readonly step: string; readonly error: Error };
 
 /** Emits an event. Must not throw. */

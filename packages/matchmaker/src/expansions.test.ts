@@ -28,7 +28,7 @@ describe("a filter of a pool", () => {
       { doubleRangeFilters: [{ doubleArg: "level", min: 10, widenPerSecond: 2 }] },
     ],
     [
-      "a double that was excluded and widens",
+      "a double in an open range that widens",
       {
         doubleRangeFilters: [
           { doubleArg: "level", max: -10, exclude: "EXCLUDE_BOTH", widenPerSecond: 2 },
@@ -46,7 +46,7 @@ describe("a filter of a pool", () => {
     expect(await house.states([id])).toEqual(["ASSIGNED"]);
   });
 
-  it("that is never dropped keeps a ticket out, and one that ended is not let in later", async () => {
+  it("without drop_after keeps a ticket out for good, and a ticket that has ended is never let in", async () => {
     const pools = [
       fromJson(PoolSchema, { name: "never", tagPresentFilters: [{ tag: "night" }] }),
       fromJson(PoolSchema, {
@@ -69,9 +69,9 @@ describe("a filter of a pool", () => {
     ],
     [
       { tagPresentFilters: [{ tag: "night", dropAfter: "0s" }] },
-      /pool "p": drop_after of "night": expected a time longer than none/,
+      /pool "p": drop_after of "night": expected a duration greater than 0/,
     ],
-  ])("is refused: %j", async (filters, message) => {
+  ])("is refused if it is %j", async (filters, message) => {
     await using house = await House.open();
     const pools = [fromJson(PoolSchema, { name: "p", ...filters })];
     await expect(house.admin.putProfile({ profile: profile({ pools }) })).rejects.toThrow(message);
@@ -82,7 +82,7 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
   const near = create(LatencyLimitSchema, { maxMs: 50, widenPerSecond: 10 });
 
   it.skipIf(!isHere)(
-    "agents who share no region within the limit wait until it has widened",
+    "agents that share no region within the limit wait until the limit has widened",
     async () => {
       await using at = await place();
       const latencyLimit = near;
@@ -97,7 +97,7 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
       expect(await house.states([berlin, boston])).toEqual(["WAITING", "WAITING"]);
       await house.pass(4_500, 500);
       expect(await house.states([berlin, boston])).toEqual(["ASSIGNED", "ASSIGNED"]);
-      // The region whose greatest latency is the least.
+      // The region in which the worst latency is lowest.
       expect((await house.ticket(boston)).assignment?.address).toBe("us.test:1");
       expect(
         (await house.admin.listServers({})).servers.map(({ region }) => region).sort(),
@@ -105,7 +105,7 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
     },
   );
 
-  it.skipIf(!isHere)("a match is never placed, or filled, beyond the limit", async () => {
+  it.skipIf(!isHere)("a match is never placed or filled beyond the latency limit", async () => {
     await using at = await place();
     const latencyLimit = create(LatencyLimitSchema, { maxMs: 50 });
     await using house = await houseAt(at, {
@@ -137,7 +137,7 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
   });
 });
 
-it("the matches of a function of the operator's own are placed where all of their tickets accept it", async () => {
+it("matches of a custom function are placed in a region that all of their tickets accept", async () => {
   const latencyLimit = create(LatencyLimitSchema, { maxMs: 50, dropAfter: seconds(60) });
   const matchFunction = create(MatchFunctionSchema, {
     function: { case: "custom", value: { name: "pairs" } },
@@ -160,13 +160,13 @@ it.each([
     /latencies_ms "europe": expected .* of at least 0, received -1/,
   ],
   [{ latenciesMs: { europe: Number.NaN } }, /latencies_ms "europe"/],
-])("latencies are refused: %j", async (request, message) => {
+])("a ticket with %j is refused", async (request, message) => {
   await using house = await House.open();
   await expect(house.frontend.createTicket(request)).rejects.toThrow(message);
 });
 
 describe("a priority", () => {
-  it("has a ticket matched before older ones", async () => {
+  it("matches a ticket before older tickets with a lower priority", async () => {
     await using house = await House.open({ profiles: [profile({ count: 2 })] });
     const [old = "", older = ""] = await house.tickets(2);
     const [one = "", other = ""] = await house.tickets(2, { priority: 5 });
@@ -184,7 +184,7 @@ describe("a priority", () => {
     ]);
   });
 
-  it("is only set by operators, where callers have roles", async () => {
+  it("may be set only by operators if callers have roles", async () => {
     await using served = await serveMatchmaker({
       profiles: [profile({ count: 1 })],
       authorize: ({ metadata }) =>

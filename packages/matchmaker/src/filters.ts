@@ -10,13 +10,14 @@ import { milliseconds } from "./durations.ts";
 import { invalid } from "./errors.ts";
 import type { SearchFields } from "./model.ts";
 
-/** Returns the waiting time in milliseconds after which a ticket is in a pool: 0 for at once, infinite for never. */
+/** Returns the waiting time in milliseconds after which a ticket enters a pool: 0 for immediately, infinity for never. */
 export type PoolFilter = (search: SearchFields) => number;
 
 const never = Number.POSITIVE_INFINITY;
 
 /**
- * Creates the filter of a pool: a ticket must pass all of its filters. A missing field passes none.
+ * Creates the filter of a pool: a ticket must pass all of the pool's filters. A missing field passes
+ * no filter.
  */
 export function poolFilter(pool: Pool): PoolFilter {
   const tests: readonly PoolFilter[] = [
@@ -44,7 +45,7 @@ export function poolFilter(pool: Pool): PoolFilter {
   };
 }
 
-/** A filter that does not apply after a time. */
+/** Wraps a filter so that every ticket passes it after `dropAfter`. */
 function dropped(
   filter: PoolFilter,
   { dropAfter }: { readonly dropAfter?: Duration | undefined },
@@ -105,7 +106,7 @@ export function checkPool(pool: Pool): void {
     if (isEmpty) {
       throw invalid(
         `${where}: the filter of "${doubleArg}"`,
-        "a range with a number in it",
+        "a range that contains a number",
         `min ${min} and max ${max}${exclude === Exclude.UNSPECIFIED ? "" : ", excluded"}`,
       );
     }
@@ -119,7 +120,7 @@ export function checkPool(pool: Pool): void {
     if (other !== undefined && other !== value) {
       throw invalid(
         `${where}: the filters of "${stringArg}"`,
-        "one value, for a string has no two",
+        "one value, because a string cannot equal both",
         `"${other}" and "${value}"`,
       );
     }

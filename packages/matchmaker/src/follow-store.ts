@@ -9,10 +9,10 @@ import { isStoreError, type Store } from "./store/store.ts";
 const retryMs = 500;
 
 /**
- * Keeps the replica up to date with the store, which others also write, until the signal aborts.
- * Never rejects.
+ * Keeps the replica up to date with the store, which other matchmakers also write to, until the
+ * signal aborts. Never rejects.
  *
- * @param onSynced Called after each update; its rejection counts as a failure of the store.
+ * @param onSynced Called after each update; a rejection is reported as a failure of the store.
  */
 export async function followStore(
   store: Store,

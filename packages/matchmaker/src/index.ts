@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A matchmaker for dm_env_rpc: tickets in, assignments out; worlds created, reset and destroyed. */
+/** A matchmaker for dm_env_rpc: groups tickets into matches, and creates, resets and destroys their worlds. */
 
 export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 export type { Evaluate, Proposal } from "./director/context.ts";

@@ -26,7 +26,7 @@ const deed = fc.oneof(
   { weight: 1, arbitrary: fc.constant("create fails" as const) },
 );
 
-/** A store whose calls wait for their turn, before they have an effect and before they are answered. */
+/** Wraps a store so that each call waits for its turn before it has an effect, and again before it is answered. */
 function scheduled(store: Store, turn: (label: string) => Promise<void>): Store {
   const call = async <T>(label: string, work: () => Promise<T>): Promise<T> => {
     await turn(label);
@@ -94,7 +94,7 @@ async function play(
     for (const what of deeds) {
       await turn(what);
       await happens(what, agents, servers, time).catch((error: unknown) => {
-        // Agents may come too late, and dead servers do not answer; any other error fails the test.
+        // Agents may be too late, and dead servers do not answer; any other error fails the test.
         if (
           !/not assigned|no world|expired|register it again|taken out|no server listens/.test(
             String(error),
@@ -219,7 +219,7 @@ async function happens(
 }
 
 describe("two matchmakers of one store", () => {
-  it("keep every promise however their steps, agents, servers and time interleave", async () => {
+  it("keep every promise in any interleaving of their steps, agents, servers and time", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.scheduler(),

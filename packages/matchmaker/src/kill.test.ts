@@ -7,7 +7,7 @@ import { joinMatch, type MatchmakerClient, matchmakerClient } from "./client/ind
 
 sayWhetherRedis();
 
-/** Half of them call before the kill, half after it. */
+/** Number of agents: half of them call before the kill, half after it. */
 const agents = 40;
 
 const program = (name: string): string =>
@@ -17,7 +17,7 @@ const program = (name: string): string =>
 const leads = ({ stdout }: Program): boolean =>
   stdout.lastIndexOf("leading\n") > stdout.lastIndexOf("following\n");
 
-/** Plays until a sequence has ended, despite processes that die. */
+/** Plays until a sequence has ended, even if processes die in the meantime. */
 async function playOne(matchmaker: MatchmakerClient): Promise<void> {
   for (;;) {
     const assignment = await matchmaker.findMatch();
@@ -29,14 +29,14 @@ async function playOne(matchmaker: MatchmakerClient): Promise<void> {
       }
       return;
     } catch {
-      // The server is gone: this ticket is no longer followed, so it must not wait again.
+      // The server is gone, and this ticket is no longer followed, so it must not be matched again.
       await matchmaker.cancel(assignment.ticketId).catch(() => {});
     }
   }
 }
 
 describe.skipIf(!hasRedis)("matchmakers and servers as processes", () => {
-  it("every agent ends with a finished sequence when the matchmaker that leads and a server are killed", async () => {
+  it("let every agent finish a sequence although the leader and a server are killed", async () => {
     await using redis = await RedisServer.start();
     await using first = await Program.serving(program("matchmaker"), [redis.url]);
     await using second = await Program.serving(program("matchmaker"), [redis.url]);

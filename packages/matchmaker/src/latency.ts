@@ -3,11 +3,11 @@ import type { LatencyLimit as Message } from "@dm-env-rpc/protocol/matchmaker";
 import { milliseconds } from "./durations.ts";
 import type { WaitingTicket } from "./functions/match-function.ts";
 
-/** The limit of a profile on the latencies of its tickets. */
+/** A profile's limit on the latencies of its tickets. */
 export interface LatencyLimit {
   readonly maxMs: number;
   readonly widenPerSecond: number;
-  /** The waiting time after which the limit does not apply; infinite by default. */
+  /** The waiting time after which the limit no longer applies; infinite by default. */
   readonly dropAfterMs: number;
 }
 
@@ -33,8 +33,8 @@ export function acceptsRegion(
 }
 
 /**
- * Returns the regions that all tickets accept, those with the least latency first. The latency of a match is that of its
- * ticket with the greatest.
+ * Returns the regions that all tickets accept, the region with the lowest latency first. The latency of a match is the
+ * greatest latency of its tickets.
  */
 export function regionsFor(
   limit: LatencyLimit,

@@ -2,23 +2,23 @@
 import { invalid, shorten } from "./errors.ts";
 import type { MatchData, MatchDatum } from "./model.ts";
 
-/** Bytes of the data of a match as JSON: a join token carries it in a header. */
+/** Most bytes of the data of a match as JSON: a join token carries the data in a header. */
 const maxDataBytes = 1_024;
 
-/** Join settings of a join token besides the data. */
+/** Join settings that a join token sets besides the data. */
 const ownNames: ReadonlySet<string> = new Set(["team", "role", "match_id", "join_token"]);
 
 /**
  * Validates the data of a match for its world and its agents.
  *
  * @param what Noun for the data in errors.
- * @throws DmEnvRpcError INVALID_ARGUMENT for data that cannot be join settings, or is too large.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for data that cannot be join settings or is too large.
  */
 export function matchData(data: object, what: string): MatchData {
   const checked: Record<string, MatchDatum> = {};
   for (const [name, value] of Object.entries(data)) {
     if (name === "" || ownNames.has(name)) {
-      throw invalid(what, "a name other than those of a seat's own settings", `"${name}"`);
+      throw invalid(what, `a name other than ${[...ownNames].join(", ")}`, `"${name}"`);
     }
     if (!isDatum(value)) {
       throw invalid(

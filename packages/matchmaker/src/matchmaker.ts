@@ -43,22 +43,25 @@ export interface MatchmakerOptions {
   /** Store of the state. Default: the memory of this process. It is closed with the matchmaker. */
   readonly store?: Store | undefined;
   /**
-   * Profiles to start with; they replace those of the same name. They are restored if the store
-   * loses its data.
+   * Profiles to start with. Each replaces the stored profile of the same name, and is restored if
+   * the store loses its data.
    */
   readonly profiles?: readonly MatchProfile[] | undefined;
   /** Custom match functions, by the name that profiles use. */
   readonly functions?: MatchFunctions | undefined;
-  /** Chooses among the proposals of all profiles. Default: the highest scores, then the oldest tickets. */
+  /**
+   * Chooses among the proposals of all profiles. Default: by score, then by priority, then by the
+   * age of the oldest ticket.
+   */
   readonly evaluate?: Evaluate | undefined;
   /** Times and limits. */
   readonly settings?: Partial<MatchmakerSettings> | undefined;
   /**
-   * Signs join tokens. Default: a key in the store, which a matchmaker that has it restores if the
-   * store loses it.
+   * Signs join tokens. Default: a key kept in the store. If the store loses the key, any matchmaker
+   * that has read it puts it back.
    */
   readonly signingKey?: SigningKey | undefined;
-  /** For environment servers with `https://` addresses. */
+  /** TLS of connections to environment servers with `https://` addresses. */
   readonly tls?: OpenTls | undefined;
   /** Access to environment servers. Default: over the network. */
   readonly servers?: WorldServers | undefined;
@@ -83,35 +86,33 @@ export interface MatchmakerCounts {
   readonly matches: number;
 }
 
-/** A matchmaker without a network. `serveMatchmaker` puts one on a port. */
+/** A matchmaker without a network. `serveMatchmaker` serves a matchmaker on a port. */
 export interface Matchmaker extends AsyncDisposable {
   /** Adds its services to a router. */
   routes(router: ConnectRouter): void;
-  /** Shares a listener's calls among its callers: pass it to the listener as `onCall`. */
+  /** Applies the limits per caller to a listener's calls; pass it to the listener as `onCall`. */
   readonly admit: NonNullable<ListenOptions["onCall"]>;
   /**
-   * True while this one makes the matches: of those that share a store, one leads while the store
-   * answers.
+   * True while this matchmaker leads, that is, makes the matches. Among the matchmakers that share a
+   * store, one leads at a time.
    */
   readonly isLeading: boolean;
-  /** True while the store answers. Without it no ticket, server or profile can be changed. */
+  /** True while the store answers. Without the store, no ticket, server or profile can change. */
   readonly isReady: boolean;
   /** Counts the known state; takes time in proportion to its size. */
   counts(): MatchmakerCounts;
-  /**
-   * Ticks once, as the loop does by itself: for tests and simulations with a clock of their own.
-   */
+  /** Ticks once, as the loop does by itself. For tests and simulations that control the clock. */
   tick(): Promise<void>;
   /** Resolves when no call to an environment server is in flight. */
   settled(): Promise<void>;
-  /** Ends the loop and every watch, and lets another matchmaker lead. Idempotent. */
+  /** Ends the loop and all watches, and lets another matchmaker lead. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
  * Creates a matchmaker and starts its loop.
  *
- * @param options.run False if `tick` is called from outside instead of by the loop. Default true.
+ * @param options.run False if the caller calls `tick` instead of the loop. Default true.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never work.
  * @throws StoreError if the store cannot be reached.
  * @throws RangeError if a setting is unknown or out of range.
@@ -245,7 +246,8 @@ async function start(
       const frontend = frontendService({ ...shared, matchIndex, positions }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
-      // A slightly too large ticket gets our own error; a larger one is not read at all.
+      // A ticket that is slightly too large is refused with an error that names the limit; a larger
+      // one is not read at all.
       const readMaxBytes = 4 * settings.maxTicketBytes;
       router.service(FrontendService, frontend, { ...forRole("agent"), readMaxBytes });
       router.service(RegistryService, registry, forRole("server", "operator"));

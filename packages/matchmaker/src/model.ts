@@ -37,7 +37,7 @@ export type MatchData = Readonly<Record<string, MatchDatum>>;
 /** A value of match data. */
 export type MatchDatum = string | number | boolean | readonly MatchDatum[];
 
-/** The part of an agent in a match. */
+/** An agent's team, role and data in a match. */
 export interface Part {
   readonly team: string;
   /** Empty without a role. */
@@ -73,7 +73,7 @@ export interface Ticket {
   readonly priority?: number | undefined;
   /** Identity of its creator, if `authorize` identifies callers. */
   readonly owner?: string | undefined;
-  /** Caller that it counts for: an identity, or a network address. */
+  /** Caller whose limits the ticket uses: an identity, or a network address. */
   readonly caller?: string | undefined;
   /** SHA-256 of the secret that it was created with, as hexadecimal digits. */
   readonly secretHash?: string | undefined;
@@ -86,9 +86,9 @@ export interface Ticket {
   /** Number of failed creates of its worlds. */
   readonly attempts: number;
   readonly endedMs?: number | undefined;
-  /** Time until which it waits without being followed again, by a watch or a get. */
+  /** Time at which the ticket fails unless a watch, or a read by its creator, renews it. */
   readonly aliveUntilMs?: number | undefined;
-  /** True if its last watch has ended: it is not matched until it is followed again. */
+  /** True if its last watch has ended: it is not matched until it is watched or read again. */
   readonly away?: boolean | undefined;
 }
 
@@ -115,9 +115,9 @@ export interface ServerRecord {
    * may use its id.
    */
   readonly secretHash?: string | undefined;
-  /** True if it admits agents only with a join token, and reports the tickets in its worlds. */
+  /** True if the server requires join tokens, and reports the tickets in its worlds. */
   readonly joinTokens: boolean;
-  /** `gone`: its worlds are over, and their tickets are being handled. */
+  /** `gone`: its worlds have ended, and their tickets are being requeued or failed. */
   readonly state: "serving" | "draining" | "lost" | "gone";
 }
 
@@ -152,7 +152,7 @@ export interface World {
   readonly id: string;
   readonly serverId: string;
   readonly address: string;
-  /** The profile whose settings it has; empty for an adopted world. */
+  /** The profile whose settings the world has; empty for an adopted world. */
   readonly profile: string;
   readonly type: string;
   readonly seats: number;
@@ -169,7 +169,7 @@ export interface World {
   readonly openedMs: number;
   /** True if an agent has been in it. */
   readonly used: boolean;
-  /** Time since when no agent is in it. */
+  /** Time at which the world became empty; undefined while an agent is inside. */
   readonly emptySinceMs?: number | undefined;
   readonly resetMs: number;
   readonly resetSequences: number;
@@ -207,7 +207,7 @@ export interface Match {
   readonly createdMs: number;
 }
 
-/** A secret that matchmakers with one store share. */
+/** A secret that matchmakers with the same store share. */
 export interface Secret {
   readonly id: string;
   /** JSON. */

@@ -66,7 +66,7 @@ describe("on the network", () => {
     await expect(stranger.createWorld({ settings: { start: 1 } })).rejects.toThrow(/operator/);
   });
 
-  it("tells of a ticket from waiting to assigned, and goes on to the next matchmaker when one is gone", async () => {
+  it("find yields a ticket's states from waiting to assigned, and skips a matchmaker that is gone", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     const matchmaker = matchmakerClient(["127.0.0.1:1", served.url]);
     const other = matchmakerClient(served.url);
@@ -85,7 +85,7 @@ describe("on the network", () => {
     expect(states[0]).toBe("waiting");
   });
 
-  it("agents and servers go on to the next matchmaker when one takes calls and does not answer", async () => {
+  it("agents and servers call the next matchmaker if one accepts calls but does not answer", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     for (const speaks of ["nothing", "HTTP/2"] as const) {
       await using frozen = await serveSilence(speaks);
@@ -96,14 +96,14 @@ describe("on the network", () => {
       const one = matchmakerClient(matchmakers, patience);
       const two = matchmakerClient(matchmakers, patience);
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
-      // Each calls the silent one first; on a machine that stands still the other one may be
-      // silent, too.
+      // Each client calls the silent matchmaker first; on a machine that stalls the other one may
+      // also be silent.
       const get = () => matchmakerClient(matchmakers, patience).get(ticketId);
       await expect.poll(() => get().catch(String)).toMatchObject({ ticketId, state: "assigned" });
     }
   });
 
-  it("a matchmaker whose connection breaks off in the middle of a call is passed over for the next", async () => {
+  it("a call whose connection breaks is repeated at the next matchmaker", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);
     const dying = createServer();
@@ -120,7 +120,7 @@ describe("on the network", () => {
     dying.close();
   });
 
-  it("a ticket's watch that is never answered is opened at the next matchmaker", async () => {
+  it("a watch that is never answered is opened at the next matchmaker", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);
     await using frozen = await serveSilence("HTTP/2");
@@ -134,7 +134,7 @@ describe("on the network", () => {
     await Promise.all([matchmaker.findMatch(), matchmakerClient(served.url).findMatch()]);
   });
 
-  it("a ticket that waits goes to a matchmaker that is started anew and knows nothing", async () => {
+  it("a waiting ticket is created again at a restarted matchmaker that has lost its state", async () => {
     // No other process can take the port in the meantime.
     const first = await serveMatchmaker({ profiles: [pairs], port: await freePort() });
     await using _closing = first;
@@ -175,7 +175,7 @@ describe("on the network", () => {
     expect(created.length).toBeGreaterThan(1);
   });
 
-  it("leaves no watch behind when a match has been found", async () => {
+  it("findMatch leaves no watch behind", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);
     const grpc = createGrpcTransport({ baseUrl: served.url });
@@ -192,7 +192,7 @@ describe("on the network", () => {
     expect(watches.map((signal) => signal?.aborted)).toEqual([true, true]);
   });
 
-  it("a ticket without a follower is cancelled, unless it is assigned", async () => {
+  it("a ticket whose iteration is left, or whose signal aborts, is cancelled", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     const matchmaker = matchmakerClient(served.url, { timeoutMs: 60_000 });
     let ticketId = "";
@@ -209,7 +209,7 @@ describe("on the network", () => {
     });
   });
 
-  it("an address where no server listens is not registered, and the error says what to do", async () => {
+  it("an address where no server listens is refused, and the error names the remedy", async () => {
     await using served = await serveMatchmaker();
     const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
     const request = {
@@ -221,7 +221,7 @@ describe("on the network", () => {
     await expect(registry.registerServer(request)).rejects.toThrow(
       /\[failed_precondition\] expected a dm_env_rpc server at "127\.0\.0\.1:1".*register the address/,
     );
-    // A server of another kind is refused, too.
+    // A server of another kind is also refused.
     await expect(registry.registerServer({ ...request, address: served.url })).rejects.toThrow(
       /failed_precondition/,
     );
@@ -267,7 +267,7 @@ describe("on the network", () => {
     await frontend.createTicket({});
   });
 
-  it("a server whose clock is hours off checks tokens by the matchmaker's time", async () => {
+  it("a server whose clock is hours off checks tokens by the matchmaker's clock", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     const behind = { ...systemTime, now: () => systemTime.now() - 5 * 3_600_000 };
     const ahead = { ...systemTime, now: () => systemTime.now() + 5 * 3_600_000 };

@@ -12,10 +12,10 @@ export interface TransportOptions {
   readonly interceptors: Interceptor[];
 }
 
-/** Calls a matchmaker by gRPC. In pages, `page-transport.ts` takes the place of this file. */
+/** Creates a transport to a matchmaker over gRPC. In pages, `page-transport.ts` replaces this file. */
 export function transportTo(url: string, options: TransportOptions): Transport {
   const { timeoutMs, tls, interceptors } = options;
-  // Pings find a dead peer; a stream that is idle for long stays open.
+  // Pings detect a dead peer, so a stream may stay idle.
   const life = {
     pingIntervalMs: 10_000,
     pingTimeoutMs: timeoutMs,

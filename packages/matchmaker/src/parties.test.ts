@@ -15,13 +15,13 @@ afterAll(stopStores);
 
 const four = profile({ name: "four", count: 4, backfill: true });
 
-/** The tickets of each match. */
+/** Returns the tickets of each match. */
 async function matchesOf(house: House): Promise<string[][]> {
   const { matches } = await house.admin.listMatches({});
   return matches.map(({ teams }) => teams.flatMap(({ ticketIds }) => ticketIds));
 }
 
-/** A report of the only world of server "a". */
+/** Returns a report of the only world of server "a". */
 function worldOf(agents: number, ticketIds: string[], leftTicketIds: string[] = []) {
   const world = { name: "gridworld-1", type: "gridworld", sequences: 1, joins: 4 };
   return {
@@ -90,7 +90,7 @@ describe("the seats of a party", () => {
     await house.settle();
     await house.registry.renewServer(worldOf(4, [party, solo, other]));
     await house.settle();
-    // One of the two has left: the other one plays on, and no third agent replaces the first.
+    // One of the two has left; the other one continues, and no third agent replaces the first.
     await house.registry.renewServer(worldOf(3, [party, solo, other]));
     await house.settle();
     expect(await house.states([party, next])).toEqual(["JOINED", "WAITING"]);
@@ -106,7 +106,7 @@ describe("the seats of a party", () => {
     await house.settle();
     await house.registry.renewServer(worldOf(1, [party]));
     await house.settle();
-    // The first agent leaves before the second one comes.
+    // The first agent leaves before the second one joins.
     await house.registry.renewServer(worldOf(0, []));
     await house.settle();
     expect(await house.states([party])).toEqual(["JOINED"]);
@@ -169,13 +169,13 @@ describe("a party is refused", () => {
     [{ profile: "raid", partySize: 4 }, /at most 3, the agents that profile "raid" has room for/],
     [{ partySize: 5 }, /at most 4, the agents that the largest match or team of all profiles/],
     [{ partySize: 33 }, /party_size: expected at most 32 \(limit: maxPartySize\), received 33/],
-  ])("at its creation: %j", async (request, message) => {
+  ])("when it is created with %j", async (request, message) => {
     await using house = await House.open({ profiles: [raid, four] });
     await expect(house.frontend.createTicket(request)).rejects.toThrow(message);
     await house.frontend.createTicket({ ...request, partySize: 3 });
   });
 
-  it("by an id of a ticket of another size", async () => {
+  it("if its id belongs to a ticket of another party size", async () => {
     await using house = await House.open({ profiles: [four] });
     await house.frontend.createTicket({ ticketId: "t", partySize: 2 });
     await house.frontend.createTicket({ ticketId: "t", partySize: 2 });
@@ -185,7 +185,7 @@ describe("a party is refused", () => {
   });
 });
 
-it("all agents of a party join with the tokens of one ticket, and each token opens one seat", async () => {
+it("all agents of a party join with the tokens of one ticket, and each token admits one agent", async () => {
   const room = defineWorld({
     name: "room",
     actions: { wait: t.bool() },
@@ -218,7 +218,7 @@ it("all agents of a party join with the tokens of one ticket, and each token ope
   const environments = await Promise.all(
     [...match.joinTokens, solo.joinToken].map((joinToken) => joinMatch({ ...match, joinToken })),
   );
-  await expect(joinMatch(match)).rejects.toThrow(/the seat of this join token has been taken/);
+  await expect(joinMatch(match)).rejects.toThrow(/received one whose seat has been taken/);
   const [first, ...others] = environments;
   await first?.close();
   expect(await client.get(match.ticketId)).toMatchObject({

@@ -16,7 +16,7 @@ import { serveMatchmaker } from "./serve-matchmaker.ts";
 
 const pool = (tag: string) => create(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] });
 
-/** Two seekers and one hider, of pools of their own. */
+/** Matches two seekers from one pool with a hider from another. */
 const hideAndSeek = create(MatchProfileSchema, {
   name: "hide-and-seek",
   pools: [pool("seeker"), pool("hider")],
@@ -61,7 +61,7 @@ function park() {
   return { joined, world };
 }
 
-it("teams, roles, the id and the data of a match reach its world and its agents, whatever an agent says", async () => {
+it("the team, role, id and data of a match reach its world and agents, and override what an agent sends", async () => {
   const { joined, world } = park();
   await using served = await serveMatchmaker({ profiles: [hideAndSeek] });
   await using _registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {

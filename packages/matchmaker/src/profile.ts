@@ -19,7 +19,7 @@ import type { MatchData, ProfileRecord } from "./model.ts";
 /** Policy for destroying a world with agents in it. */
 export type DestroyPolicy = "drain" | "force" | "refuse";
 
-/** Conditions for resets and destroys of worlds; an infinite one never applies. */
+/** Conditions for resets and destroys of worlds; an infinite condition never applies. */
 export interface WorldPolicy {
   readonly resetAfterSequences: number;
   readonly resetEveryMs: number;
@@ -38,9 +38,9 @@ export interface Profile {
   readonly name: string;
   readonly pools: readonly { readonly name: string; readonly fitsAfterMs: PoolFilter }[];
   readonly match: ProfileMatch;
-  /** The seats of a world. */
+  /** Number of seats of a world. */
   readonly seats: number;
-  /** Agents of the largest party that its matches have room for. */
+  /** Size of the largest party that fits into its matches. */
   readonly largestParty: number;
   readonly worldType: string;
   readonly placement: PlacementPolicy;
@@ -53,9 +53,9 @@ export interface Profile {
   readonly whenLost: "requeue" | "fail";
   readonly precreated: number;
   readonly seatMs: number;
-  /** The pool of each team, if teams have one. */
+  /** The pool of each team, if its teams have pools. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
-  /** The role of each team, if teams have one. */
+  /** The role of each team, if its teams have roles. */
   readonly roleOfTeam: ReadonlyMap<string, string>;
   /** Data for worlds and agents of its matches. */
   readonly data: MatchData;
@@ -69,7 +69,7 @@ const defaultSeatMs = 30_000;
 /**
  * Creates a profile from its message.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for one that can never make a match, with the reason.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never make a match, with the reason.
  */
 export function profileOf(message: MatchProfile, functions: MatchFunctions): Profile {
   const { seats, ...match } = matchFunctionOf(message, functions);
@@ -124,12 +124,12 @@ export const orphanPolicy: WorldPolicy = {
   drainMs: defaultDrainMs,
 };
 
-/** The record of a profile. */
+/** Returns the stored form of a profile. */
 export function profileRecord(message: MatchProfile): ProfileRecord {
   return { name: message.name, message: base64Encode(toBinary(MatchProfileSchema, message)) };
 }
 
-/** The message of a record. */
+/** Returns the message of a stored profile. */
 export function profileMessage(record: ProfileRecord): MatchProfile {
   return fromBinary(MatchProfileSchema, base64Decode(record.message));
 }

@@ -12,11 +12,11 @@ import type { Store } from "./store/store.ts";
 
 afterAll(stopStores);
 
-/** Less than a seat is reserved for. */
+/** Shorter than the time for which a seat is reserved. */
 const doomedLeaseMs = 20_000;
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
-  it("a burst that fits the capacity is assigned, every ticket of it", async () => {
+  it("every ticket of a burst that fits the capacity is assigned", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ count: 4 })] });
     for (const id of ["a", "b", "c"]) {
@@ -29,7 +29,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("what does not fit waits, and is assigned when there is room", async () => {
+  it("tickets that do not fit wait, and are assigned once there is room", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = await house.serve("a", { maxWorlds: 1 });
@@ -45,7 +45,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await house.states(ids.slice(2))).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("a matchmaker that dies at any step loses no ticket and doubles no match", async () => {
+  it("a matchmaker that dies at any step loses no ticket and duplicates no match", async () => {
     let isDead = true;
     for (let dieAt = 1; isDead; dieAt++) {
       await using place = await kind.place();
@@ -67,7 +67,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       for (const id of ids.slice(0, 6)) {
         await house.join(id);
       }
-      // Long enough to find worlds without a record.
+      // Long enough for worlds without a record to be destroyed.
       await house.pass(15_000, 2_500);
       expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
       expect(await violations(house.store, servers), when).toEqual([]);
@@ -79,7 +79,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     }
   }, 600_000);
 
-  it("a matchmaker that sleeps through its lease wakes up to change nothing", async () => {
+  it("a matchmaker that slept through its lease changes nothing when it wakes up", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = await house.serve("a");
@@ -123,7 +123,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("a ticket that is cancelled meanwhile gets no seat, and its match goes on", async () => {
+  it("a ticket that is cancelled while its world is created gets no seat, and its match continues", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     await house.serve("a");
@@ -139,7 +139,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("an unused reservation expires, and its seat is given to the next", async () => {
+  it("an unused reservation expires, and its seat is assigned to the next ticket", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
     await house.serve("a");
@@ -156,7 +156,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("a seat that an agent leaves is given to the next, once", async () => {
+  it("a seat that an agent leaves is assigned to the next ticket, once", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
     const server = await house.serve("a");
@@ -208,7 +208,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
-  it("one bad item never fails the batch", async () => {
+  it("a faulty function, proposal or create does not affect other matches", async () => {
     await using place = await kind.place();
     const bad = profile({ name: "bad", pools: [pool("bad")] });
     const picky = profile({ name: "picky", pools: [pool("picky")], seats: 2 });
@@ -219,7 +219,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
         { ...picky, matchFunction: custom("invents") },
       ],
       functions: {
-        // It proposes one match, and then fails.
+        // Proposes one match, then fails.
         *throws({ pools }) {
           const [first, second] = pools.get("bad") ?? [];
           if (first !== undefined && second !== undefined) {
@@ -267,7 +267,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 });
 
-/** The life of a matchmaker that is killed. */
+/** Runs a matchmaker that is killed at some step. */
 async function live(
   place: Place,
   mortal: Mortal,

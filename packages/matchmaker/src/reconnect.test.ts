@@ -11,7 +11,7 @@ import { joinMatch, matchmakerClient } from "./client/index.ts";
 import { serveRegistered } from "./registration/index.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
 
-/** A world for two that holds their seats, and records its calls. */
+/** Creates a world for two agents that holds their seats and records its calls. */
 function duel() {
   const told: string[] = [];
   const world = defineWorld({
@@ -38,7 +38,7 @@ function duel() {
   return { told, world };
 }
 
-/** A line to a server that can be cut. */
+/** Opens a proxy to a server that can cut its connections. */
 async function cuttable(
   target: string,
 ): Promise<AsyncDisposable & { readonly address: string; cut(): void }> {
@@ -74,7 +74,7 @@ async function cuttable(
   };
 }
 
-it("behaviour 77: an agent whose connection is cut takes the seat of its match again, after its token has expired, too", async () => {
+it("behaviour 77: an agent whose connection is cut takes the seat of its match again, even after its token has expired", async () => {
   const { told, world } = duel();
   const profile = create(MatchProfileSchema, {
     name: "duels",
@@ -109,11 +109,11 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
   await first.step({ add: 8 });
   expect((await waiting).observation.total).toBe(15);
   expect(told).toEqual(["join 1", "join 2"]);
-  // The seat is the ticket's all the while.
+  // The ticket has kept its seat.
   expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });
 });
 
-it("behaviour 77: without a matchmaker, an agent takes its seat again with a key of its own", async () => {
+it("behaviour 77: without a matchmaker, an agent takes its seat again with the key that it chose", async () => {
   const { told, world } = duel();
   await using server = await serve({ worlds: [world] });
   await using line = await cuttable(server.url);

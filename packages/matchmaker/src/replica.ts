@@ -15,7 +15,7 @@ import {
 /** Records per read of the store. */
 const pageSize = 2_000;
 
-/** A changed record, as far as this process knows: `undefined` if it does not exist. */
+/** A changed record as this process knows it: `before` or `after` is undefined if no record exists. */
 export type ReplicaChange = {
   [K in Kind]: {
     readonly kind: K;
@@ -44,7 +44,7 @@ export class Replica {
     secret: new Map(),
   };
   readonly #listeners = new Set<(change: ReplicaChange) => void>();
-  /** Records that are known to be deleted, until the position has passed their versions. */
+  /** Deleted records, until the position has passed the versions of their deletions. */
   readonly #deleted = new RecordMap<Entry>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
@@ -53,8 +53,7 @@ export class Replica {
   #syncing: Promise<void> | undefined;
 
   /**
-   * @param onLost Called when the store has lost commits, with the number of known records that are
-   *   affected.
+   * @param onLost Called when the store has lost commits, with the number of affected records.
    */
   constructor(store: Store, onLost: (records: number) => void = () => {}) {
     this.#store = store;
@@ -75,7 +74,7 @@ export class Replica {
   }
 
   /**
-   * Calls back after each change of a record. Must not throw.
+   * Calls `listener` after each change of a record. `listener` must not throw.
    *
    * @returns A function that removes the listener.
    */
@@ -96,14 +95,13 @@ export class Replica {
   async refresh(keys: readonly { readonly kind: Kind; readonly id: string }[]): Promise<void> {
     const known = keys.map(({ kind, id }) => this.get(kind, id)?.version);
     const entries = await this.#store.read(keys);
-    // Records that are read in the meantime belong to another life: their versions cannot be
-    // compared.
+    // The records were read from another life of the store: their versions cannot be compared.
     if (this.#isStartingOver) {
       await this.sync();
       return;
     }
     for (const [index, entry] of entries.entries()) {
-      // A missing record has no version to compare; it must not revert what was learned in the
+      // A missing record has no version to compare; it must not revert a change that arrived in the
       // meantime.
       const unchanged = this.get(entry.kind, entry.id)?.version === known[index];
       this.#apply(entry, unchanged);
@@ -113,8 +111,8 @@ export class Replica {
   /**
    * Commits, and applies the outcome: the written records, or the conflicting ones.
    *
-   * @returns True if it was committed; false if a record was not as planned, or the store has lost
-   *   commits since.
+   * @returns True if the changes were committed; false if a record was not as planned, or the store
+   *   has lost commits in the meantime.
    * @throws StoreError as the store's commit does, except `lost`.
    */
   async commit(changes: readonly Change[], lease?: Lease): Promise<boolean> {
@@ -128,7 +126,7 @@ export class Replica {
         await this.refresh(result.conflicts);
         return false;
       }
-      // A commit of an earlier life is lost.
+      // The store has begun another life, which does not contain this commit.
       if (this.#position?.life !== life) {
         return true;
       }
@@ -160,7 +158,7 @@ export class Replica {
     } while (page.more);
   }
 
-  /** Reads everything, then applies the differences: no record seems deleted in the meantime. */
+  /** Reads all records, then applies the differences, so that no record seems deleted in between. */
   async #startOver(first: Changes): Promise<Changes> {
     this.#isStartingOver = true;
     try {
@@ -189,7 +187,7 @@ export class Replica {
             continue;
           }
           records += 1;
-          // An older state, or a missing record.
+          // The record is missing, or older than the known one, which the loop below replaces.
           if (entry?.value === undefined) {
             this.#set(kind, id, undefined);
           }
@@ -223,7 +221,7 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // A record that never existed has version 0: that is news only if it was just read.
+    // A record that never existed has version 0, which changes the replica only if it was just read.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;
@@ -259,7 +257,7 @@ export class Replica {
   }
 }
 
-/** Returns a change that writes a record; `before` is the state that it was made from. */
+/** Returns a change that writes a record; `before` is the state that `value` was made from. */
 export function put<K extends Kind>(
   kind: K,
   id: string,

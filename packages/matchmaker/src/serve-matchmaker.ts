@@ -14,15 +14,13 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
   /** Serves TLS instead of plain text. */
   readonly listenTls?: ListenTls | undefined;
   /**
-   * Allows plain text beyond this machine: every client that reaches the port has all roles.
-   * Default false.
+   * Allows a host that is not a loopback address without TLS. Other machines can then read the
+   * traffic, tokens included. Default false.
    */
   readonly allowInsecure?: boolean | undefined;
-  /**
-   * Origins of the pages that may call it, as servers or as clients; `*` for all. Default: none.
-   */
+  /** Origins of pages that may call the matchmaker, as servers or as clients; `*` for all. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
-  /** Adds further services to the same port, such as health and reflection. */
+  /** Adds further services to the port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
   /** Called with network errors that no call reports. */
   readonly onTransportError?: ((error: Error) => void) | undefined;
@@ -41,19 +39,22 @@ export interface MatchmakerServer extends AsyncDisposable {
 
 /** Time without progress after which an incomplete request is reset. */
 const stalledRequestMs = 10_000;
-/** Interval of the pings to each connection: the tickets of a dead one are not matched. */
+/**
+ * Interval of the pings to each connection. A connection that does not answer is closed, so that its
+ * tickets are not matched.
+ */
 const pingIntervalMs = 10_000;
 /** Time after which a connection without calls is closed. */
 const idleConnectionMs = 60_000;
 
-/** The largest message of its services: a report of ten thousand worlds. */
+/** Size of the largest message: a report of ten thousand worlds. */
 const maxMessageBytes = 4 * 1024 * 1024;
 
 /**
  * Serves a matchmaker over gRPC and Connect on one port.
  *
- * @throws Error if the port is in use, if the host is beyond this machine without TLS or
- *   `allowInsecure`, and as `createMatchmaker` does.
+ * @throws Error if the port is in use, if the host is not a loopback address and neither `listenTls`
+ *   nor `allowInsecure` is set, and as `createMatchmaker` does.
  *
  * @example
  * const matchmaker = await serveMatchmaker({
@@ -67,14 +68,14 @@ export async function serveMatchmaker(
   const { host = "127.0.0.1", port = 0, allowInsecure = false, listenTls } = options;
   if (!allowInsecure && listenTls === undefined && !isLoopback(host)) {
     throw new Error(
-      `expected a loopback address to listen on in plain text, received "${host}"; give it a certificate, or allowInsecure if every client that reaches the port may use it`,
+      `host: expected a loopback address without TLS, received "${host}"; set listenTls, or allowInsecure if every client that reaches the port may use the matchmaker`,
     );
   }
   const matchmaker = await createMatchmaker(options);
   const { maxWatches, maxCalls, reservedCalls, maxConnectionsPerAddress } = settingsFrom(
     options.settings,
   );
-  // Each call may have a connection of its own; the matchmaker limits the calls.
+  // Each call may have its own connection; the matchmaker limits the calls.
   const maxStreams = maxWatches + maxCalls + reservedCalls;
   try {
     const listener = await listen({
@@ -90,7 +91,7 @@ export async function serveMatchmaker(
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
       pingIntervalMs,
-      maxRequestsPerSecond: 0, // Callers have limits of their own.
+      maxRequestsPerSecond: 0, // `admit` limits the rate of each caller.
       onCall: matchmaker.admit,
       onStream: (stream) =>
         stream.abort(

@@ -9,7 +9,7 @@ import { stopStores, storeKinds } from "../testing/stores.ts";
 afterAll(stopStores);
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
-  it("a server that misses a renewal keeps its worlds, and a late one registers again with them", async () => {
+  it("a server that misses renewals keeps its worlds, and may register again with them", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = await house.serve("a");
@@ -19,7 +19,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       await house.join(id);
     }
     await house.pass(1_000);
-    // Not a word for longer than the lease.
+    // The server is silent for longer than its lease.
     for (let seconds = 0; seconds < 20; seconds += 5) {
       place.time.advance(5_000);
       await house.settle(1);
@@ -38,7 +38,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     ["requeue", 1, ["ASSIGNED", "ASSIGNED"]],
     ["fail", 2, ["FAILED", "FAILED"]],
   ] as const)(
-    "the tickets of a server that was killed %s, as the profile says",
+    "the tickets of a killed server %s, as the profile sets",
     async (_, lostPolicy, after) => {
       await using place = await kind.place();
       await using house = await houseAt(place, { profiles: [profile({ lostPolicy })] });
@@ -64,7 +64,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     },
   );
 
-  it("a server on which agents cancel their seats gets no agents until it has answered", async () => {
+  it("a server whose agents cancel their tickets receives no agents until it has answered", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
     const server = await house.serve("a");
@@ -74,17 +74,17 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       await house.join(id);
     }
     await house.pass(1_000);
-    // It is killed: its agents notice at once, and its lease runs on.
+    // The server is killed: its agents notice immediately, while its lease is still held.
     server.isUp = false;
     await house.frontend.cancelTicket({ ticketId: first });
     await house.settle();
     expect(await house.states([second, third])).toEqual(["JOINED", "WAITING"]);
-    // It was but the network: it reports again, without the agent that has gone.
+    // Only the network had failed: the server reports again, without the agent that left.
     server.isUp = true;
     leave(server, first);
     await house.pass(1_000);
     expect(await house.states([third])).toEqual(["ASSIGNED"]);
-    // An agent that just leaves makes no difference for long.
+    // An agent that merely leaves makes the server suspect only until it has answered.
     const [fourth = ""] = await house.tickets(1);
     await house.pass(2_000);
     leave(server, second);
@@ -93,7 +93,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await house.states([fourth])).toEqual(["ASSIGNED"]);
   });
 
-  it("a server that is started anew at the same address replaces the old one at once", async () => {
+  it("a server that restarts at the same address replaces its previous run immediately", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const old = await house.serve("a");
@@ -108,7 +108,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a2"]);
   });
 
-  it("a create that fails by the server's fault is made elsewhere; by the settings' fault it fails its tickets", async () => {
+  it("a create that fails because of its server is retried elsewhere; one that fails because of its settings fails the tickets", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const first = await house.serve("a");
@@ -130,7 +130,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await house.states(again)).toEqual(assigned(2));
   });
 
-  it("a world that fails at every create fails its tickets in the end, and says why", async () => {
+  it("a world whose creates keep failing fails its tickets with the reason", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = await house.serve("a");
@@ -144,7 +144,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     );
   });
 
-  it("a world without a record is adopted if the server started with it, else destroyed, once", async () => {
+  it("a world without a record is adopted if its server started with it, else destroyed once", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = house.servers.add(new SimulatedServer("a"));
@@ -163,7 +163,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
 
 const assigned = (count: number): string[] => Array.from({ length: count }, () => "ASSIGNED");
 
-/** The agent of a ticket leaves its world. */
+/** Removes the agent of a ticket from its world. */
 function leave(server: SimulatedServer, ticketId: string): void {
   for (const { tickets } of server.worlds.values()) {
     tickets.delete(ticketId);

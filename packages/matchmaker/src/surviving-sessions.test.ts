@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { serveSilence } from "../testing/silent-server.ts";
 import { SurvivingSessions } from "./surviving-sessions.ts";
 
-it("a caller that retries as soon as a peer leaves a ping unanswered has no uncaught error", async () => {
+it("a caller that retries as soon as a ping is unanswered causes no uncaught error", async () => {
   await using silent = await serveSilence("nothing");
   const life = { pingIntervalMs: 20, pingTimeoutMs: 20 };
   const sessions = new SurvivingSessions(`http://${silent.address}`, life);

@@ -2,9 +2,9 @@
 import { Http2SessionManager } from "@connectrpc/connect-node";
 
 /**
- * Connect's sessions, whose errors end no process. A session that does not answer a ping fails a
- * moment after its streams do. If a caller retries at once, Connect drops the session before that,
- * and its error would be unhandled.
+ * HTTP/2 sessions of Connect whose errors do not end the process. A session that does not answer a
+ * ping fails a moment after its streams. If a caller retries immediately, Connect drops the session
+ * before it fails, and its error would be unhandled.
  */
 export class SurvivingSessions extends Http2SessionManager {
   readonly #heard = new WeakSet<object>();

@@ -15,7 +15,7 @@ const drained = defineWorld({
   create: () => ({ step() {}, observe: { move: () => 0 }, status: () => "running" }),
 });
 
-it("a destroy that waits for agents to leave holds up no other request to the server", async () => {
+it("a destroy that waits for agents to leave does not block other requests to the server", async () => {
   await using server = await serve({ worlds: [drained] });
   await using servers = networkServers();
   const target = { id: "a", address: server.url };
@@ -36,7 +36,7 @@ it("a destroy that waits for agents to leave holds up no other request to the se
   expect(server.worldNames()).toEqual([]);
 });
 
-it("a reset that waits for agents to be told holds up no other request to the server", async () => {
+it("a reset that waits for an agent's next step does not block other requests to the server", async () => {
   await using server = await serve({ worlds: [drained] });
   await using servers = networkServers();
   const target = { id: "a", address: server.url };
@@ -59,7 +59,7 @@ it("a reset that waits for agents to be told holds up no other request to the se
   expect((await env.step({ move: 1 })).first()).toBe(true);
 });
 
-it("a server that registers with another address is called there", async () => {
+it("a server that registers with another address is called at that address", async () => {
   await using before = await serve({ worlds: [drained] });
   await using after = await serve({ worlds: [drained] });
   await using servers = networkServers();
@@ -69,7 +69,7 @@ it("a server that registers with another address is called there", async () => {
   expect([before.worldNames(), after.worldNames()].map(({ length }) => length)).toEqual([1, 2]);
 });
 
-it("a server that is checked gets no token, because the owner of its address is not known yet", async () => {
+it("a server that is checked receives no token, because its identity is not verified yet", async () => {
   const shown: (string | undefined)[] = [];
   await using server = await serve({
     worlds: [drained],

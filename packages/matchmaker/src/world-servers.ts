@@ -24,14 +24,14 @@ export interface WorldServers extends AsyncDisposable {
    */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
   /**
-   * Returns true if the server at an address is the given one: it accepts the token for that
-   * server.
+   * Returns true if the server at an address is the given server, that is, accepts the token for
+   * that server.
    */
   isThere(server: ServerTarget, timeoutMs: number): Promise<boolean>;
   /**
    * Creates a world and returns its name.
    *
-   * @param worldType Kind of the world, if the server has several.
+   * @param worldType Type of the world, if the server has several.
    */
   create(
     server: ServerTarget,
@@ -43,7 +43,7 @@ export interface WorldServers extends AsyncDisposable {
   destroy(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
   /** Resets a world, for all of its agents. */
   reset(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
-  /** Releases all resources of a server that is gone. */
+  /** Closes the connections to a server that is gone. */
   forget(serverId: string): void;
   /** Closes all connections to servers. */
   close(): Promise<void>;
@@ -53,13 +53,13 @@ export interface WorldServers extends AsyncDisposable {
 export interface NetworkServersOptions {
   /** The matchmaker's token for a server, sent as `authorization: Bearer`. */
   readonly operatorToken?: ((server: ServerTarget) => Promise<string>) | undefined;
-  /** For servers with `https://` addresses. */
+  /** TLS of connections to servers with `https://` addresses. */
   readonly tls?: OpenTls | undefined;
 }
 
 /**
- * Environment servers over the network. Creates share one connection to each server; a destroy or a
- * reset, which may block, has a connection of its own.
+ * Accesses environment servers over the network. Creates share one connection to each server; each
+ * destroy or reset, which may block, opens its own connection.
  */
 export function networkServers(options: NetworkServersOptions = {}): WorldServers {
   const shared = new Map<string, { address: string; connection: Promise<Connection> }>();
@@ -89,7 +89,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     if (known?.address === server.address) {
       return known.connection;
     }
-    // It has registered with another address since.
+    // The server has registered with another address in the meantime.
     drop(server.id);
     const opening = open(server, timeoutMs);
     shared.set(server.id, { address: server.address, connection: opening });
@@ -133,8 +133,8 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   return {
     async check(server, timeoutMs) {
       await refuseLinkLocal(server.address);
-      // Any answer to a harmless request comes from a dm_env_rpc server. Its owner is unknown, so
-      // it gets no token.
+      // Any answer to a harmless request shows that a dm_env_rpc server listens here. Its identity is
+      // not verified yet, so the call carries no token.
       try {
         await ask(
           server,
@@ -149,7 +149,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
       }
     },
     async isThere(server, timeoutMs) {
-      // Another server, or another run of its process, refuses before it looks up the world.
+      // Another server, or another run of this one, refuses the token before it looks up the world.
       const nowhere = randomUUID();
       try {
         await ask(server, timeoutMs, (connection, call) => connection.destroyWorld(nowhere, call));
@@ -178,13 +178,13 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   };
 }
 
-/** IPv4 and IPv6 link-local, where clouds have services that trust every caller. */
+/** Link-local addresses, where clouds have services that trust every caller. */
 const linkLocal = new BlockList();
 linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 
 /**
- * Refuses an address that agents cannot reach and that only the matchmaker's machine could.
+ * Refuses an address that agents cannot reach, and that only the matchmaker's machine might.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that resolves to one.
  */
@@ -202,8 +202,8 @@ async function refuseLinkLocal(address: string): Promise<void> {
 }
 
 /**
- * Returns the cause of a failed call: the `settings`, which every server refuses; the `world`,
- * which may succeed another time; or the `server`, which is gone, or full.
+ * Returns the cause of a failed call: the `settings`, which every server would refuse; the `world`,
+ * which may succeed at the next attempt; or the `server`, which is gone or full.
  */
 export function faultOf(error: unknown): "settings" | "world" | "server" {
   if (!isRefusal(error)) {

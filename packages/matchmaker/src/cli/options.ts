@@ -7,7 +7,7 @@ import { parseAddress } from "@dm-env-rpc/transport";
 /** Options of every command that calls a matchmaker. */
 export interface Target {
   readonly matchmakers: readonly string[];
-  /** Files: a token, an authority, and a certificate with its key. */
+  /** Paths of files: a token, an authority, and a certificate with its key. */
   readonly token: string | undefined;
   readonly ca: string | undefined;
   readonly cert: string | undefined;
@@ -25,21 +25,21 @@ export type Call = { readonly json: boolean; readonly target: Target } & (
 export type Command = { readonly kind: "help" } | { readonly kind: "version" } | Call;
 
 /** The text that `--help` prints. */
-export const help = `Shows and changes what a matchmaker of dm_env_rpc has, for its operators.
+export const help = `Shows and changes the state of a dm_env_rpc matchmaker, for its operators.
 
 usage: npx @dm-env-rpc/matchmaker COMMAND [options]
 
-  tickets              tickets, by age; with --state, those in one state
+  tickets              tickets; with --state, only those in one state
   servers              environment servers with their load
-  worlds               worlds with their agents, as servers reported them last
+  worlds               worlds with their agents, as their servers last reported them
   profiles             match profiles
   drain SERVER_ID      stops placing worlds on a server; its current worlds continue
-  watch                prints everything, then each change, until it is interrupted
+  watch                prints all records, then each change, until it is interrupted
 
-  --matchmaker ADDRESS a matchmaker, HOST:PORT or a URL; several times for those that
-                       share a state (127.0.0.1:8990)
-  --token FILE         sends the operator's token in this file
-  --ca FILE            whom the certificates of matchmakers are checked against, PEM
+  --matchmaker ADDRESS address of a matchmaker, HOST:PORT or a URL; repeat it for
+                       matchmakers that share a store (127.0.0.1:8990)
+  --token FILE         file with the operator's token
+  --ca FILE            authority that issued the matchmakers' certificates, PEM
   --cert FILE          the operator's certificate, PEM; with --key
   --key FILE           its key, PEM
   --state STATE        waiting, matched, assigned, joined, completed, cancelled or failed
@@ -47,8 +47,8 @@ usage: npx @dm-env-rpc/matchmaker COMMAND [options]
                        join tokens are left out
   --help, --version
 
-exit code: 0 if it is done, 1 if the matchmaker refused or did not answer, 2 for a command
-line that is wrong.
+exit code: 0 if the command is done, 1 if the matchmaker refused or did not answer, 2 if the
+command line is wrong.
 `;
 
 const listing = ["servers", "worlds", "profiles", "watch"] as const;
@@ -66,7 +66,7 @@ const states: ReadonlyMap<string, TicketState> = new Map([
 /**
  * Reads the command line.
  *
- * @throws Error saying what is wrong with it.
+ * @throws Error that names the mistake.
  */
 export function parseCommand(args: readonly string[]): Command {
   const { values, positionals } = parseArgs({
@@ -97,24 +97,26 @@ export function parseCommand(args: readonly string[]): Command {
   }
   if ((cert === undefined) !== (key === undefined)) {
     throw new Error(
-      `--cert and --key: expected both, received ${cert === undefined ? "--key" : "--cert"}`,
+      `--cert and --key: expected both, received only ${cert === undefined ? "--key" : "--cert"}`,
     );
   }
   const shared = { json, target: { matchmakers, token, ca, cert, key } };
   if (values.state !== undefined && kind !== "tickets") {
-    throw new Error(`--state: expected with the command tickets, received with ${kind ?? "none"}`);
+    throw new Error(
+      `--state: expected only with the command "tickets", received with ${kind === undefined ? "no command" : `"${kind}"`}`,
+    );
   }
   if (kind === "drain") {
     const [serverId, ...more] = operands;
     if (serverId === undefined || more.length > 0) {
       throw new Error(
-        `drain: expected the id of one server, received ${operands.length} ids; servers lists them`,
+        `drain: expected the id of one server, received ${operands.length} ids; the command "servers" lists them`,
       );
     }
     return { kind, serverId, ...shared };
   }
   if (operands.length > 0) {
-    throw new Error(`${kind}: expected nothing after it, received "${operands.join(" ")}"`);
+    throw new Error(`${kind}: expected no operands, received "${operands.join(" ")}"`);
   }
   if (kind === "tickets") {
     const all = TicketState.UNSPECIFIED;

@@ -20,7 +20,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
   let matchmaker: MatchmakerServer;
   let serverId: string;
 
-  /** Runs it as an operator. */
+  /** Runs a command as an operator. */
   const cli = async (...args: string[]) => {
     await using program = new Program(process.execPath, [
       main,
@@ -30,7 +30,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     const status = await program.ended;
     return { status, stdout: program.stdout, stderr: program.stderr };
   };
-  /** The cells of a table. */
+  /** Returns the cells of the table that a command prints. */
   const table = async (...args: string[]): Promise<string[][]> => {
     const { stdout } = await cli(...args);
     const lines = stdout.trimEnd().split("\n");
@@ -111,7 +111,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     expect(JSON.parse(servers.stdout)).toMatchObject({ id: serverId, region: "north" });
   });
 
-  it("prints all records and then the changes, until it is interrupted", async () => {
+  it("prints all records, then each change, until it is interrupted", async () => {
     await using program = new Program(process.execPath, [
       main,
       ...["watch", "--matchmaker", matchmaker.url, "--token", token],
@@ -127,10 +127,10 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     expect(await program.ended).toBe(0);
   });
 
-  it("drains a server, and says how to find one that is not there", async () => {
+  it("drains a server, and for an unknown id names the command that lists servers", async () => {
     expect(await cli("drain", "nobody")).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/there is no server "nobody".*the command servers lists them/),
+      stderr: expect.stringMatching(/there is no server "nobody".*run the command "servers"/),
     });
     expect(await cli("drain", serverId)).toMatchObject({ status: 0 });
     expect((await table("servers"))[1]?.[1]).toBe("draining");
@@ -138,20 +138,32 @@ describe("npx @dm-env-rpc/matchmaker", () => {
 
   it.each([
     ["no command", [], /command: expected one of tickets, .*, received none; see --help/],
-    ["another command", ["kick"], /command: expected one of tickets, .*, received "kick"/],
-    ["a drain of nothing", ["drain"], /drain: expected the id of one server, received 0 ids/],
-    ["another state", ["tickets", "--state", "lost"], /--state: expected one of waiting, .*"lost"/],
-    ["a state of servers", ["servers", "--state", "waiting"], /--state: .*command tickets/],
-    ["a key alone", ["servers", "--key", "k"], /--cert and --key: expected both, received --key/],
-    ["a file that is not there", ["servers", "--ca", "/none"], /--ca: expected a file .*"\/none"/],
+    ["an unknown command", ["kick"], /command: expected one of tickets, .*, received "kick"/],
+    ["a drain without an id", ["drain"], /drain: expected the id of one server, received 0 ids/],
+    [
+      "an unknown state",
+      ["tickets", "--state", "lost"],
+      /--state: expected one of waiting, .*"lost"/,
+    ],
+    [
+      "--state with another command",
+      ["servers", "--state", "waiting"],
+      /--state: .*command "tickets", received with "servers"/,
+    ],
+    [
+      "a key without a certificate",
+      ["servers", "--key", "k"],
+      /--cert and --key: expected both, received only --key/,
+    ],
+    ["a missing file", ["servers", "--ca", "/none"], /--ca: expected a file .*"\/none"/],
     ["a malformed address", ["servers", "--matchmaker", "ftp://a"], /--matchmaker: /],
     [
-      "more than it takes",
+      "an operand that the command does not have",
       ["servers", "all"],
-      /servers: expected nothing after it, received "all"/,
+      /servers: expected no operands, received "all"/,
     ],
-    ["a flag that it does not have", ["servers", "--wide"], /--wide/],
-  ])("refuses %s with 2", async (_, args, message) => {
+    ["an unknown flag", ["servers", "--wide"], /--wide/],
+  ])("refuses %s with exit code 2", async (_, args, message) => {
     await using program = new Program(process.execPath, [main, ...args]);
     expect(await program.ended).toBe(2);
     expect(program.stderr).toMatch(message);
@@ -167,9 +179,9 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     [
       "no token is given",
       undefined,
-      /AdminService takes a caller of the role "operator".*--token FILE/,
+      /AdminService: expected a caller with the role "operator".*--token FILE/,
     ],
-  ])("exits with 1 and says what to do where %s", async (_, address, message) => {
+  ])("exits with 1 and names the remedy if %s", async (_, address, message) => {
     await using program = new Program(process.execPath, [
       main,
       ...["servers", "--matchmaker", address ?? matchmaker.url],
@@ -178,7 +190,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     expect(program.stderr).toMatch(message);
   });
 
-  it("reports that another kind of server answers", async () => {
+  it("reports that another kind of server answered", async () => {
     await using server = await serve({ worlds: [counting] });
     await using program = new Program(process.execPath, [
       main,
@@ -186,7 +198,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     ]);
     expect(await program.ended).toBe(1);
     expect(program.stderr).toMatch(
-      /expected a matchmaker at .*, received an answer of another server/,
+      /expected a matchmaker at .*, received an answer from another kind of server/,
     );
   });
 });

@@ -24,7 +24,7 @@ import { Callers, type CallersOptions } from "../callers.ts";
 import { type Call, help, parseCommand } from "./options.ts";
 import { age, Table } from "./table.ts";
 
-/** The world around a command. */
+/** The parts of a process that a command uses: arguments, output, files and the clock. */
 export interface Surroundings {
   readonly args: readonly string[];
   readonly out: (text: string) => void;
@@ -38,7 +38,11 @@ export interface Surroundings {
 
 const pageSize = 1_000;
 
-/** Runs a command. @returns The exit code. */
+/**
+ * Runs a command.
+ *
+ * @returns The exit code.
+ */
 export async function run(around: Surroundings): Promise<number> {
   let command: Call;
   let options: CallersOptions;
@@ -104,7 +108,7 @@ async function call(command: Call, options: CallersOptions, around: Surroundings
   }
 }
 
-/** Columns of records of a kind. */
+/** A table of records of one kind. */
 interface Listing<T> {
   readonly table: Table;
   /** Returns the rows of a record, as cells and as JSON. */
@@ -258,7 +262,7 @@ async function drain(
   out(
     json
       ? `${JSON.stringify({ serverId, state: "draining" })}\n`
-      : `server ${serverId} receives no more worlds; watch shows when its current ones have ended\n`,
+      : `server ${serverId} receives no more worlds; run the command "watch" to see when its current worlds end\n`,
   );
 }
 
@@ -300,7 +304,7 @@ function changeText(change: WatchResponse["change"]): string {
     case "removed":
       return `removed  ${nameOf(WatchResponse_KindSchema, change.value.kind)} ${change.value.id}`;
     case undefined:
-      return "a change that this version does not know";
+      return "a change of a kind that this version does not know";
   }
 }
 
@@ -323,7 +327,7 @@ function changeJson(change: WatchResponse["change"]): object {
   }
 }
 
-/** Returns a ticket without its join tokens, with which a reader of the output could join. */
+/** Returns a ticket without its join tokens, so that a reader of the output cannot join with them. */
 function withoutTokens(ticket: Ticket): Ticket {
   const { assignment } = ticket;
   return assignment === undefined
@@ -344,7 +348,7 @@ function orDash(text: string): string {
   return text === "" ? "-" : text;
 }
 
-/** Returns the text of an error, with what an operator can do about it. */
+/** Returns the text of an error, with the remedy for an operator. */
 function explained({ code, message }: DmEnvRpcError, { target, kind }: Call): string {
   const where = target.matchmakers.join(", ");
   switch (code) {
@@ -355,9 +359,9 @@ function explained({ code, message }: DmEnvRpcError, { target, kind }: Call): st
     case "PERMISSION_DENIED":
       return `${kind}: ${message}; give an operator's token with --token FILE, or a certificate with --cert and --key`;
     case "UNIMPLEMENTED":
-      return `${kind}: expected a matchmaker at ${where}, received an answer of another server: ${message}; check the address (--matchmaker)`;
+      return `${kind}: expected a matchmaker at ${where}, received an answer from another kind of server: ${message}; check the address (--matchmaker)`;
     case "NOT_FOUND":
-      return `${kind}: ${message}; the command servers lists them`;
+      return `${kind}: ${message}; run the command "servers" to list the known ones`;
     default:
       return `${kind}: ${message}`;
   }

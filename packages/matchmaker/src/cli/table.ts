@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Formats lines of columns with two spaces between them; later lines keep the widths of the first ones. */
+/** Formats rows as columns, with two spaces in between. Later rows keep the widths of the first ones. */
 export class Table {
   readonly #head: readonly string[];
   #widths: readonly number[] | undefined;
@@ -9,7 +9,7 @@ export class Table {
     this.#head = head;
   }
 
-  /** Returns the text of rows, with the head before the first ones. */
+  /** Returns the text of rows; the first call puts the head before them. */
   text(rows: readonly (readonly string[])[]): string {
     const isFirst = this.#widths === undefined;
     const lines = isFirst ? [this.#head, ...rows] : rows;

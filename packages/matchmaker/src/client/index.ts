@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** An agent's side of matchmaking: find a match, and join its world. */
+/** Matchmaking for agents: finds a match and joins its world. */
 export type { CallersOptions } from "../callers.ts";
 export { type JoinMatchOptions, joinMatch } from "./join-match.ts";
 export {

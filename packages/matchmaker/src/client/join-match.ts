@@ -11,7 +11,7 @@ import {
 import type { Specs } from "@dm-env-rpc/tensor-codec";
 import type { TicketAssignment } from "./matchmaker-client.ts";
 
-/** Options of joining a match: those of `connection.join`, and of the connection. */
+/** Options of `joinMatch`: those of `connection.join`, and those of the connection. */
 export interface JoinMatchOptions<
   A extends Specs = Specs,
   O extends Specs = Specs,

@@ -19,7 +19,7 @@ import {
   type TimeSource,
   toConnectError,
 } from "@dm-env-rpc/transport/internal";
-import { Callers, type CallersOptions, isPassing, retryAfterMs } from "../callers.ts";
+import { Callers, type CallersOptions, isTransient, retryAfterMs } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
 import type { TicketState } from "../model.ts";
 
@@ -35,13 +35,13 @@ export interface TicketInit {
   readonly extensions?: Readonly<Record<string, Any>> | undefined;
   /** The only profile that may match the ticket. Default: any. */
   readonly profile?: string | undefined;
-  /** Agents that the ticket is for: they play in one team of one match. Default 1. */
+  /** Number of agents, which play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
   /** Round-trip times to the regions of servers, in milliseconds. Default: accepts every region. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
   /**
-   * Tickets of a higher priority are matched first; if callers have roles, only operators may set
-   * it. Default 0.
+   * Tickets with a higher priority are matched first. If callers have roles, only operators may set a
+   * priority. Default 0.
    */
   readonly priority?: number | undefined;
 }
@@ -50,7 +50,7 @@ export interface TicketInit {
 export interface TicketAssignment {
   readonly address: string;
   readonly worldName: string;
-  /** Admits the agent once, until it expires. */
+  /** Admits the agent once, until the token expires. */
   readonly joinToken: string;
   /** One token for each agent of the party; the first is `joinToken`. */
   readonly joinTokens: readonly string[];
@@ -70,13 +70,13 @@ export interface TicketAssignment {
 export interface TicketUpdate {
   readonly ticketId: string;
   readonly state: TicketState;
-  /** Undefined unless the ticket is in a match. */
+  /** The ticket's match; undefined unless the ticket is in one. */
   readonly matchId: string | undefined;
-  /** Assignment, while the state is `assigned` or `joined`. */
+  /** The ticket's assignment, while its state is `assigned` or `joined`. */
   readonly assignment: TicketAssignment | undefined;
-  /** Estimated place among the waiting tickets, 1 for the next one; undefined unless the ticket waits in a pool. */
+  /** Estimated place among the waiting tickets, 1 for the next; undefined unless the ticket waits in a pool. */
   readonly position: number | undefined;
-  /** Estimated time until its match, at the current rate; undefined if unknown. */
+  /** Estimated time until the ticket is matched, at the current rate; undefined if unknown. */
   readonly estimatedWaitMs: number | undefined;
   /** Reason why the ticket failed, or returned to its pools. */
   readonly error: DmEnvRpcError | undefined;
@@ -87,31 +87,31 @@ export interface FindOptions {
   /** Cancels the ticket when aborted; the iteration rejects with CANCELLED. */
   readonly signal?: AbortSignal | undefined;
   /**
-   * Time without a matchmaker that answers, or has room for the ticket, in milliseconds; each call
-   * has its own `timeoutMs`. Default 60,000.
+   * Time to keep retrying while no matchmaker answers or has room for the ticket, in milliseconds.
+   * Each attempt is also limited by `timeoutMs`. Default 60,000.
    */
   readonly unreachableMs?: number | undefined;
 }
 
-/** An agent's matchmaker. */
+/** An agent's client of a matchmaker. */
 export interface MatchmakerClient {
   /**
-   * Creates a ticket and yields its state: the current one, and again whenever it changes, until it
-   * has ended.
+   * Creates a ticket and yields its current state, then each change, until the ticket has ended.
    *
-   * Leaving the iteration before the ticket is assigned cancels it. An iteration that continues
-   * after the assignment reports when the world is lost and the ticket waits again. If a matchmaker
-   * goes away, the next one is called; an update may then arrive twice. A restarted matchmaker with
-   * its state in memory receives the ticket again, unless it was assigned.
+   * Leaving the iteration before the ticket is assigned cancels the ticket. An iteration that
+   * continues after the assignment reports when the world is lost and the ticket waits again. If a
+   * matchmaker is gone, the next one is called; an update may then arrive twice. If a matchmaker
+   * loses its state in a restart, the ticket is created again, unless it was assigned.
    *
    * @throws DmEnvRpcError of origin `server` with the matchmaker's error; of origin `connection`,
-   *   UNAVAILABLE or DEADLINE_EXCEEDED, if none has answered for `unreachableMs`.
+   *   UNAVAILABLE or DEADLINE_EXCEEDED, if no matchmaker has answered for `unreachableMs`.
    */
   find(ticket?: TicketInit, options?: FindOptions): AsyncIterable<TicketUpdate>;
   /**
    * Creates a ticket and waits until it is assigned.
    *
-   * @throws DmEnvRpcError with the reason of its failure, or CANCELLED; otherwise as `find` does.
+   * @throws DmEnvRpcError with the reason why the ticket failed, CANCELLED if the ticket was
+   *   cancelled or completed, and as `find` does.
    */
   findMatch(
     ticket?: TicketInit,
@@ -120,12 +120,13 @@ export interface MatchmakerClient {
   /**
    * Returns the current state of a ticket.
    *
-   * @throws DmEnvRpcError NOT_FOUND for an unknown ticket, or one that ended long ago (`retainMs`).
+   * @throws DmEnvRpcError NOT_FOUND for an unknown ticket, or a ticket that ended more than
+   *   `retainMs` ago.
    */
   get(ticketId: string): Promise<TicketUpdate>;
   /**
-   * Cancels a ticket in any state. Its seat becomes free when its agent has left, or its unused
-   * join token has expired. A ticket that has ended is unchanged.
+   * Cancels a ticket that has not ended; an ended ticket is returned unchanged. The seat becomes free
+   * when the agent has left, or its unused join token has expired.
    *
    * @throws DmEnvRpcError NOT_FOUND as `get` does.
    */
@@ -135,8 +136,8 @@ export interface MatchmakerClient {
 /** Options of `matchmakerClient`. */
 export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmakers"> {
   /**
-   * Proves that tickets belong to this client: other clients cannot see them. Clients that access
-   * each other's tickets need the same secret. Default: random, of this client only.
+   * Proves that tickets belong to this client; other clients cannot see them. Clients that access
+   * each other's tickets need the same secret. Default: a random secret for each client.
    */
   readonly ticketSecret?: string | undefined;
   /** Clock. Default: the machine's. */
@@ -172,7 +173,7 @@ export function matchmakerClient(
       } catch (error) {
         const { signal, unreachableMs = defaultUnreachableMs } = find;
         const roomMs = retryAfterMs(error);
-        if (signal?.aborted === true || (roomMs === undefined && !isPassing(error))) {
+        if (signal?.aborted === true || (roomMs === undefined && !isTransient(error))) {
           throw error;
         }
         if (time.now() - sinceMs >= unreachableMs) {
@@ -187,7 +188,7 @@ export function matchmakerClient(
 
   async function* find(ticket: TicketInit = {}, options: FindOptions = {}) {
     const { signal } = options;
-    // The client chooses the id, so that a retry does not create a second ticket.
+    // The client chooses the id so that a retry does not create a second ticket.
     const ticketId = crypto.randomUUID();
     const request = {
       ticketId,
@@ -210,11 +211,12 @@ export function matchmakerClient(
     try {
       for (;;) {
         const updates = await persist(async () => {
-          // A ticket that the matchmaker has lost with its store is created again; any other state is final.
+          // Creates the ticket again in case the matchmaker lost it with its store. An assigned ticket
+          // is not created again.
           if (isOpen) {
             await callers.client.createTicket(request, callers.options(signal));
           }
-          // The first message arrives at once; later ones may take any time.
+          // The first message arrives immediately; later ones may take any time.
           const silent = new AbortController();
           const signals = AbortSignal.any([watching, silent.signal]);
           const stream = callers.client.watchTicket(
@@ -244,7 +246,7 @@ export function matchmakerClient(
           try {
             next = await updates.iterator.next();
           } catch (error) {
-            if (!isPassing(error)) {
+            if (!isTransient(error)) {
               throw error;
             }
             break;
@@ -255,7 +257,6 @@ export function matchmakerClient(
       if (signal?.aborted === true) {
         throw givenUp(signal);
       }
-      // A refused ticket does not exist.
       throw fromCallError(error);
     } finally {
       left.abort();
@@ -318,7 +319,7 @@ function isUnknown(error: unknown): boolean {
   return ConnectError.from(error).code === Code.NotFound;
 }
 
-/** Creates a passing error: the matchmaker lost the ticket between two calls. */
+/** Creates a transient error: the matchmaker lost the ticket between two calls. */
 function lostTicket(cause: unknown): ConnectError {
   const { rawMessage } = ConnectError.from(cause);
   return new ConnectError(rawMessage, Code.Aborted, undefined, undefined, cause);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * An environment server's side of matchmaking: it registers, reports its worlds, and seats assigned
+ * Matchmaking for environment servers: registers a server, reports its worlds and admits assigned
  * agents.
  */
 export type { CallersOptions } from "../callers.ts";

@@ -15,7 +15,7 @@ const world: ServedWorld = {
   sequences: 0,
 };
 
-/** A registry whose tokens a registered server takes. */
+/** Creates a registry that issues tokens which a registered server accepts. */
 async function issuing() {
   const registry = new Registry();
   const key = await generateSigningKey();
@@ -64,7 +64,7 @@ describe("a registration", () => {
     expect(registry.renewals).toHaveLength(3);
   });
 
-  it("keeps the lease that it has where an answer names none", async () => {
+  it("keeps the length of its lease if an answer has none", async () => {
     const registry = new Registry();
     await using registration = registry.open();
     await registration.registered;
@@ -73,7 +73,7 @@ describe("a registration", () => {
     expect(registry.renewals).toHaveLength(3);
   });
 
-  it("reports what has changed soon, and changes at the same time together", async () => {
+  it("reports a change immediately, and changes that follow within 50 ms together", async () => {
     const registry = new Registry();
     await using registration = registry.open();
     await registration.registered;
@@ -91,7 +91,7 @@ describe("a registration", () => {
     expect(registry.renewals).toHaveLength(2);
   });
 
-  it("reports an agent that has left until the matchmaker has heard it", async () => {
+  it("repeats a departure in its reports until the matchmaker has acknowledged it", async () => {
     const { registry, token } = await issuing();
     registry.worlds.push(world);
     await using registration = registry.open();
@@ -110,7 +110,7 @@ describe("a registration", () => {
     expect(reports.slice(-3)).toEqual([["one"], ["one"], []]);
   });
 
-  it("that no matchmaker answers goes on to the next one after half a second", async () => {
+  it("that the current matchmaker does not answer tries the next one after half a second", async () => {
     const registry = new Registry();
     registry.failures.register.push(Code.Unavailable, Code.Unavailable);
     await using registration = registry.open();
@@ -130,7 +130,7 @@ describe("a registration", () => {
   });
 
   it.each([Code.NotFound, Code.FailedPrecondition, Code.AlreadyExists])(
-    "that is refused with code %i asks the same matchmaker again, ever less often, every 5 s at last",
+    "that is refused with code %i retries the same matchmaker with a growing delay of at most 5 s",
     async (code) => {
       const registry = new Registry();
       registry.failures.register.push(code, code, code, code, code, code);
@@ -148,7 +148,7 @@ describe("a registration", () => {
     },
   );
 
-  it("registers again at once when its lease is lost, and waits first if a new lease is lost immediately", async () => {
+  it("registers again immediately if its lease is lost, and waits first if the new lease is lost in its first term", async () => {
     const registry = new Registry();
     registry.worlds.push(world);
     await using registration = registry.open();
@@ -169,7 +169,7 @@ describe("a registration", () => {
     expect(registry.asked).toHaveLength(3);
     await registry.pass(1);
     expect(registry.asked.slice(3)).toEqual(["a: register"]);
-    // After a lease that was held the waits begin anew.
+    // After a lease that was held for a term, the delays start over.
     await registry.pass(2 * leaseMs);
     registry.failures.renew.push(Code.NotFound);
     registry.failures.register.push(Code.AlreadyExists);
@@ -181,7 +181,7 @@ describe("a registration", () => {
     expect(registry.asked).toEqual(["a: renew", "a: register", "a: register"]);
   });
 
-  it("checks tokens by the matchmaker's time and keys, the last that it was told", async () => {
+  it("checks tokens by the last clock and keys that the matchmaker sent", async () => {
     const { registry, token } = await issuing();
     registry.aheadMs = 25_000;
     await using registration = registry.open();
@@ -197,7 +197,7 @@ describe("a registration", () => {
     });
   });
 
-  it("reports that it drains at once, or as soon as it is registered", async () => {
+  it("sends a drain immediately, or once it is registered", async () => {
     const registry = new Registry();
     registry.failures.register.push(Code.Unavailable);
     await using registration = registry.open();
@@ -211,7 +211,7 @@ describe("a registration", () => {
     expect(registry.asked.slice(3)).toEqual(["b: drain"]);
   });
 
-  it("that closes reports once more and deregisters, also where its lease was lost", async () => {
+  it("that closes sends a last report and deregisters, even if its lease was lost", async () => {
     const registry = new Registry();
     const registration = registry.open();
     await registration.registered;
@@ -221,7 +221,7 @@ describe("a registration", () => {
     expect(registry.renewals).toMatchObject([{ reportNumber: 2n, epoch: 7n }]);
   });
 
-  it("sends its last report to the next matchmaker when it closes, and stops if none answers", async () => {
+  it("sends its last report to the next matchmaker if one does not answer, and stops after the last one", async () => {
     const registry = new Registry();
     const registration = registry.open();
     await registration.registered;
@@ -230,7 +230,7 @@ describe("a registration", () => {
     expect(registry.asked).toEqual(["a: register", "a: renew", "b: renew"]);
   });
 
-  it("that closes before it was registered asks for nothing", async () => {
+  it("that closes before it was registered makes no further call", async () => {
     const registry = new Registry();
     registry.failures.register.push(Code.Unavailable);
     const registration = registry.open();
@@ -241,12 +241,16 @@ describe("a registration", () => {
   });
 });
 
-describe("callers of a registered server", () => {
+describe("a caller of a registered server", () => {
   it.each([
     ["the matchmaker's token", (token: string) => `Bearer ${token}`, "operator"],
-    ["it after two spaces, in lower case", (token: string) => `bearer  ${token}`, "operator"],
-    ["a word before it", (token: string) => `My Bearer ${token}`, "agent"],
-    ["a word behind it", (token: string) => `Bearer ${token} x`, "agent"],
+    [
+      "the token after two spaces, in lower case",
+      (token: string) => `bearer  ${token}`,
+      "operator",
+    ],
+    ["a word before the token", (token: string) => `My Bearer ${token}`, "agent"],
+    ["a word after the token", (token: string) => `Bearer ${token} x`, "agent"],
     ["another token", () => "Bearer x", "agent"],
     ["nothing", () => "", "agent"],
   ])("with %s is an %s", async (_, header, role) => {

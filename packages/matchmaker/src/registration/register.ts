@@ -3,7 +3,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { fromCallError, pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
-import { Callers, type CallersOptions, isPassing } from "../callers.ts";
+import { Callers, type CallersOptions, isTransient } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { createSeats, type Seats } from "./seats.ts";
@@ -17,64 +17,64 @@ export interface ServedWorld {
   readonly joins: number;
   /** Number of sequences that began. */
   readonly sequences: number;
-  /** True if the server started with it, so that no matchmaker need create it. Default false. */
+  /** True if the server started with the world, so that no matchmaker created it. Default false. */
   readonly premade?: boolean | undefined;
 }
 
 /** Events of a registration. */
 export type RegistrationEvent =
   | { readonly kind: "registered"; readonly matchmaker: string }
-  /** The registration is retried. */
+  /** A call to the matchmaker failed; the registration is retried. */
   | { readonly kind: "failed"; readonly matchmaker: string; readonly error: Error };
 
 /** Options of `register`. */
 export interface RegistrationOptions extends CallersOptions {
-  /** Address of the server for the matchmaker and the agents. */
+  /** Address at which the matchmaker and the agents reach the server. */
   readonly address: string;
   readonly maxWorlds: number;
   readonly maxAgents: number;
-  /** The kinds of world that can be created. */
+  /** Types of world that can be created. */
   readonly worldTypes: readonly string[];
   /** Region of the server, for agents' latencies. Default: none. */
   readonly region?: string | undefined;
   /** Returns the current worlds. */
   readonly worlds: () => readonly ServedWorld[];
-  /** True if agents need a token to join, which `seats` checks. Default true. */
+  /** True if agents need a join token, which `seats` checks. Default true. */
   readonly joinTokens?: boolean | undefined;
   /** Receives events. Must not throw. */
   readonly onEvent?: ((event: RegistrationEvent) => void) | undefined;
   /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
-  /** Id of this run of the process. Default: a random UUID. */
+  /** Id that is unique to this run of the process. Default: a random UUID. */
   readonly serverId?: string | undefined;
 }
 
-/** A server's registration at its matchmaker, until it is closed. */
+/** A server's registration at its matchmaker. */
 export interface Registration extends AsyncDisposable {
   readonly serverId: string;
   /** Resolves when the matchmaker has accepted the server for the first time. */
   readonly registered: Promise<void>;
-  /** Seats of join tokens. */
+  /** Takes and releases the seats that join tokens reserve. */
   readonly seats: Seats;
   /**
-   * Returns the roles of a connection, for the `authorize` of `serve`: the matchmaker, by its
-   * token, is an operator; all other clients are agents, whose token is checked when they join.
+   * Returns the roles of a connection, for the `authorize` of `serve`. A matchmaker that presents its
+   * token is an operator; all other clients are agents, whose tokens are checked when they join.
    */
   authorize(peer: {
     readonly metadata: ReadonlyMap<string, string>;
   }): Promise<readonly ("agent" | "operator")[]>;
-  /** Reports changed worlds soon. */
+  /** Reports the worlds immediately, or within 50 ms of the last report. */
   changed(): void;
-  /** Requests no more worlds; the current ones continue. */
+  /** Requests no more worlds; the current worlds continue. */
   drain(): Promise<void>;
-  /** Reports for the last time, then deregisters, which gives up the worlds. Idempotent. */
+  /** Sends a last report, then deregisters, which gives up the worlds. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Time between two reports; changes in between are reported together. */
+/** Least time between two reports; changes in between are reported together. */
 const leastMs = 50;
 const retryMs = 500;
-/** Longest delay between attempts of a server that is refused. */
+/** Longest delay between the attempts of a refused server. */
 const maxRetryMs = 5_000;
 
 /** Codes of a matchmaker that refuses the server, or no longer accepts it. */
@@ -84,21 +84,21 @@ const refused: ReadonlySet<Code> = new Set([
   Code.AlreadyExists,
 ]);
 
-/** The token of a call's metadata. */
+/** Returns the bearer token in a call's metadata. */
 function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined {
   return /^Bearer +(\S+)$/i.exec(metadata.get("authorization") ?? "")?.[1];
 }
 
 /**
- * Registers a server at its matchmaker and keeps it registered: renews its lease, reports its
- * worlds, switches to another matchmaker when one is gone, and registers again, with its worlds,
- * whenever its lease was lost.
+ * Registers a server at its matchmaker and keeps it registered: renews the lease, reports the worlds,
+ * switches to the next matchmaker if the current one is gone, and registers the server again, with
+ * its worlds, if its lease is lost.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
  */
 export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = crypto.randomUUID(), onEvent = () => {} } = options;
-  /** Only this process and the matchmaker have it, so no other process can act as this server. */
+  /** Known only to this process and the matchmaker, so that no other process can act as this server. */
   const serverSecret = crypto.randomUUID();
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
@@ -107,9 +107,9 @@ export function register(options: RegistrationOptions): Registration {
   let aheadMs = 0;
   let leaseMs = 0;
   let epoch: bigint | undefined;
-  /** Time since when the lease has been held. */
+  /** Time at which the current lease was granted. */
   let sinceMs = 0;
-  /** Number of refusals in a row; a lease that was lost at once counts. */
+  /** Consecutive refusals. A lease that is lost before its first term ends counts as a refusal. */
   let refusals = 0;
   /** Number of reports. */
   let reports = 0n;
@@ -172,7 +172,7 @@ export function register(options: RegistrationOptions): Registration {
         reportNumber: reports,
         serverSecret,
       },
-      // The matchmaker checks in the meantime that it can reach the server.
+      // The matchmaker calls the server back before it answers.
       { timeoutMs: 2 * callers.timeoutMs, signal: ended.signal },
     );
     learn(answer);
@@ -220,7 +220,7 @@ export function register(options: RegistrationOptions): Registration {
         const wasHeld = epoch !== undefined && time.now() - sinceMs >= leaseMs;
         epoch = undefined;
         refusals = wasHeld ? 0 : refusals + 1;
-        // A lost lease is requested again at once.
+        // A lost lease is requested again immediately.
         if (wasHeld) {
           continue;
         }
@@ -254,8 +254,8 @@ export function register(options: RegistrationOptions): Registration {
         try {
           await client.renewServer(last, call);
         } catch (error) {
-          // A lost lease accepts no report; the server deregisters anyway.
-          if (isPassing(error)) {
+          // After a lost lease no report is accepted; the server deregisters anyway.
+          if (isTransient(error)) {
             throw error;
           }
         }

@@ -6,7 +6,7 @@ import { type ServeHooks, serveRegistered } from "./serve-registered.ts";
 
 const world: ServedWorld = { name: "world", type: "gridworld", agents: 1, joins: 1, sequences: 1 };
 
-/** A server that has one world, and closes when a test says so. */
+/** A server with one world that closes when a test ends it. */
 function scripted() {
   const closes: (number | undefined)[] = [];
   let worlds: readonly ServedWorld[] = [world];
@@ -26,7 +26,7 @@ function scripted() {
       worlds = [];
     },
     closes,
-    /** The last agent has left. */
+    /** Ends the server, as if its last agent had left. */
     end: () => close(),
     [Symbol.asyncDispose]: async () => {},
   };
@@ -47,9 +47,9 @@ async function open() {
   return { registry, server, registered, emit };
 }
 
-describe("events of a registered server's worlds", () => {
+describe("an event of a registered server's world", () => {
   it.each(["world-created", "world-destroyed", "world-failed", "agent-joined", "agent-left"])(
-    "is reported at once if it is %s",
+    "is reported immediately if it is %s",
     async (kind) => {
       const { registry, registered, emit } = await open();
       emit(kind);
@@ -59,7 +59,7 @@ describe("events of a registered server's worlds", () => {
     },
   );
 
-  it("is reported within a second if sequences begin, all of them together, and later again", async () => {
+  it("that starts a sequence is reported within a second, together with the others of that second", async () => {
     const { registry, registered, emit } = await open();
     for (let round = 1; round <= 2; round++) {
       emit("sequence-started");
@@ -75,7 +75,7 @@ describe("events of a registered server's worlds", () => {
     await registered.close();
   });
 
-  it("waits for the next report if it is anything else", async () => {
+  it("of any other kind triggers no report", async () => {
     const { registry, registered, emit } = await open();
     emit("agent-stepped");
     await registry.pass(2_000);
@@ -100,7 +100,7 @@ describe("a server that starts", () => {
     expect(registry.registrations).toMatchObject([{ worlds: [{ name: "world" }] }]);
   });
 
-  it("is closed where it cannot register", async () => {
+  it("is closed if it cannot register", async () => {
     const registry = new Registry();
     const server = scripted();
     const options = { ...registry.options, matchmakers: [], transports: [] };
@@ -120,7 +120,7 @@ describe("a registered server that closes", () => {
     expect(registry.time.timers).toBe(0);
   });
 
-  it("with a grace period requests no more agents, and reports worlds that ended without agents", async () => {
+  it("with a grace period requests no more agents, and reports ended worlds as empty", async () => {
     const { registry, server, registered } = await open();
     const closing = registered.close({ graceMs: 10_000 });
     await registry.settle();
@@ -133,7 +133,7 @@ describe("a registered server that closes", () => {
     expect(registry.time.timers).toBe(0);
   });
 
-  it("deregisters at the end of its grace period, or that of a later call", async () => {
+  it("deregisters at the end of its grace period, or of the shorter one of a later call", async () => {
     for (const later of [undefined, 1_000]) {
       const { registry, registered } = await open();
       const closing = registered.close({ graceMs: 10_000 });
@@ -148,7 +148,7 @@ describe("a registered server that closes", () => {
     }
   });
 
-  it("may have a grace that is longer than any timer", async () => {
+  it("may have a grace period that is longer than any timer", async () => {
     const { server, registered, registry } = await open();
     const closing = registered.close({ graceMs: 2 ** 31 });
     await registry.settle();

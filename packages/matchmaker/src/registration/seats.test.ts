@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { TokenVerifier } from "../tokens/verifier.ts";
 import { createSeats } from "./seats.ts";
 
-/** Seats whose tokens are `TICKET` or `TICKET/SEAT`, and are good until 30,000. */
+/** Creates seats whose tokens are `TICKET` or `TICKET/SEAT`, and are valid until 30,000. */
 function open({ partySize = 1 } = {}) {
   let nowMs = 0;
   let changes = 0;
@@ -35,14 +35,14 @@ function open({ partySize = 1 } = {}) {
   };
 }
 
-it("a seat comes with what its agent plays as", async () => {
+it("a seat has the team, role, match id and data of its agent", async () => {
   const { seats } = open();
   const { settings, key } = await seats.take("one", "world");
   expect(settings).toEqual({ team: "red", role: "scout", map: "night", match_id: "match" });
   expect(key).toBe("one");
 });
 
-it("a seat that its world holds is taken once more, with an expired token, and only by its own agent", async () => {
+it("a seat that its world holds is taken once more, even with an expired token, but only by its own agent", async () => {
   const { seats, pass } = open();
   const held = await seats.take("one", "world");
   const other = await seats.take("two", "world");
@@ -59,7 +59,7 @@ it("a seat that its world holds is taken once more, with an expired token, and o
   await expect(seats.take("two", "world")).rejects.toThrow(/expired/);
 });
 
-it("an agent that leaves twice is counted once, and each change is reported once", async () => {
+it("an agent that leaves twice is counted once, and onChange is called once for each change", async () => {
   const { seats, changes } = open();
   const seat = await seats.take("one", "world");
   expect(changes()).toBe(1);
@@ -86,7 +86,7 @@ it("agents that leave after a report are in the next one", async () => {
   expect(seats.leftFrom("world")).toEqual([]);
 });
 
-it("a party has left once its last agent has, also where the world was reported between", async () => {
+it("a party has left once its last agent has, even if a report was sent in between", async () => {
   const { seats } = open({ partySize: 2 });
   const first = await seats.take("party/1", "world");
   const second = await seats.take("party/2", "world");
@@ -98,7 +98,7 @@ it("a party has left once its last agent has, also where the world was reported 
   expect(seats.leftFrom("world")).toEqual(["party"]);
 });
 
-it("a seat that was taken stays so until its token has expired, however many there are", async () => {
+it("a seat stays taken until its token has expired, even after 100,000 other seats", async () => {
   const { seats, pass } = open();
   for (let count = 0; count < 100_001; count++) {
     (await seats.take(`t${count}`, `w${count % 1_000}`)).leave();

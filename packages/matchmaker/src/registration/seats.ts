@@ -3,7 +3,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { MatchDatum } from "../model.ts";
 import type { JoinClaims, TokenVerifier } from "../tokens/verifier.ts";
 
-/** A seat whose token an agent has presented. */
+/** A seat that an agent has taken with its join token. */
 export interface Seat {
   readonly claims: JoinClaims;
   /** Unique key of this seat. */
@@ -11,28 +11,28 @@ export interface Seat {
   /** Join settings of the seat: `team`, `role`, `match_id` and the data of the match. */
   readonly settings: Readonly<Record<string, MatchDatum>>;
   /**
-   * The agent's stream was lost, and its world holds the seat: its token is valid once more, even
-   * if it has expired.
+   * Keeps the seat for an agent whose stream was lost: its token is valid once more, even if it has
+   * expired.
    */
   hold(): void;
-  /** The agent has left. Its token is no longer valid. Idempotent. */
+  /** Records that the agent has left, which ends the validity of its token. Idempotent. */
   leave(): void;
   /**
-   * The agent never joined: the world refused it. Its token may be used again. If the matchmaker
-   * may have learned that the seat is taken, it stays reserved until the token expires.
+   * Releases the seat of an agent that the world refused: its token may be used again. If a report
+   * has already shown the seat as taken, the seat stays reserved until the token expires.
    */
   giveBack(): void;
 }
 
-/** The seats of a server's worlds: each is taken once. */
+/** The seats of a server's worlds. Each seat is taken once. */
 export interface Seats {
   /**
    * Takes the seat of a token.
    *
    * @param token From the metadata `authorization: Bearer` or the join setting `join_token`.
-   * @throws DmEnvRpcError UNAUTHENTICATED without a token, with a forged or an expired one;
-   *   PERMISSION_DENIED for another world or server, or if the seat has been taken; UNAVAILABLE
-   *   before the first contact with the matchmaker.
+   * @throws DmEnvRpcError UNAUTHENTICATED if the token is missing, forged or expired;
+   *   PERMISSION_DENIED if it is for another world or server, or its seat has been taken;
+   *   UNAVAILABLE before the first contact with the matchmaker.
    */
   take(token: string | undefined, worldName: string): Promise<Seat>;
   /** Returns the tickets of agents that are in a world, or may still return to it. */
@@ -41,39 +41,42 @@ export interface Seats {
   leftFrom(worldName: string): readonly string[];
 }
 
-/** Most taken seats that are remembered, until their tokens expire. */
+/** Number of taken seats past which those with expired tokens are forgotten. */
 const maxRemembered = 100_000;
 
-/** Seats whose departures are forgotten once they were reported. */
+/** Seats that also forget departures once they have been reported. */
 export interface ReportedSeats extends Seats {
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets all worlds but these. */
+  /** Forgets all other worlds. */
   keep(worldNames: ReadonlySet<string>): void;
 }
 
-/** Holder of a seat. */
 interface Holder {
   readonly ticketId: string;
   /** True if the matchmaker has learned that the seat is taken. */
   readonly isKnown: boolean;
-  /** The world holds the seat for an agent whose stream was lost. */
+  /** True while the world holds the seat for an agent whose stream was lost. */
   readonly isHeld?: boolean;
-  /** Time until which it is reserved for an agent that the world refused. */
+  /** Time until which the seat stays reserved after the world refused its agent. */
   readonly keptMs: number | undefined;
 }
 
-/** @param onChange Called after a seat is taken or left. */
+/**
+ * Creates the seats of a server's worlds.
+ *
+ * @param onChange Called after a seat is taken or left.
+ */
 export function createSeats(
   verifier: TokenVerifier,
   now: () => number,
   onChange: () => void,
 ): ReportedSeats {
-  /** Taken seats, including those that were left, until their tokens have expired. */
+  /** Times at which the tokens of taken seats expire, by seat; left seats are included. */
   const taken = new Map<string, number>();
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
-  /** Seats of parties that were left, by world and ticket: a party has left once all of its agents have. */
+  /** Left seats of parties, by world and ticket. A party has left once all of its agents have. */
   const leftOfParties = new Map<string, Map<string, Set<string>>>();
 
   const sweep = (): void => {
@@ -139,11 +142,11 @@ export function createSeats(
       const isHeld = (seatId: string): boolean =>
         inside.get(worldName)?.get(seatId)?.isHeld === true;
       const claims = await verifier.join(token, worldName, isHeld);
-      // Without an await from here on: of two agents with the same token one is first.
+      // No await from here on, so that only one of two agents with the same token takes the seat.
       if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
-          "the seat of this join token has been taken; each is taken once: create another ticket",
+          "join token: expected one whose seat is free, received one whose seat has been taken; create another ticket",
         );
       }
       sweep();

@@ -18,7 +18,7 @@ import type { ServeHooks } from "./serve-registered.ts";
 /** A machine that stands still for a while must not look like an unanswered call. */
 const patient = { timeoutMs: 60_000 };
 
-describe("a server that is registered", () => {
+describe("a registered server", () => {
   it("admits only assigned agents, each once and into its own world", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
@@ -74,7 +74,7 @@ describe("a server that is registered", () => {
         code: "UNAUTHENTICATED",
         origin: "server",
         message: expect.stringMatching(
-          /^the matchmaker does not know you; RegistryService takes a caller of the role "server" or "operator"/,
+          /^RegistryService: expected a caller with the role "server" or "operator", received one that is not authenticated/,
         ),
       },
     });
@@ -82,7 +82,7 @@ describe("a server that is registered", () => {
     await registered.registration.registered;
   });
 
-  it("that closes gets no more agents, and the tickets of its agents end as they leave", async () => {
+  it("that closes receives no more agents, and its agents' tickets end as they leave", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
@@ -103,7 +103,7 @@ describe("a server that is registered", () => {
 
   it("reports the agents that joined and left since the last report when it closes", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
-    // Its time stands still: between the first report and the last there is none.
+    // Its clock stands still, so that there is no report between the first and the last.
     const time = manualTime(startMs);
     await using registered = await serveCounting(served.url, { time });
     const matchmaker = matchmakerClient(served.url, patient);
@@ -123,7 +123,7 @@ describe("a server that is registered", () => {
     expect(await states()).toEqual(["completed", "completed"]);
   });
 
-  it("gives up the tickets of its remaining agents and cuts them off at the end of its grace period", async () => {
+  it("cuts off its remaining agents and gives up their tickets at the end of its grace period", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
@@ -141,7 +141,7 @@ describe("a server that is registered", () => {
 });
 
 describe("an address that two servers register with", () => {
-  it("belongs to the server that answers there; the other receives an error and retries less and less often", async () => {
+  it("belongs to the server that answers there; the other receives an error and retries with a growing delay", async () => {
     const settings = { callbackMs: 60_000 };
     await using served = await serveMatchmaker({ profiles: [pairs], settings });
     const events: RegistrationEvent[] = [];
@@ -203,7 +203,7 @@ describe("an address that two servers register with", () => {
   });
 });
 
-/** Two agents that play, with the later states of their tickets. */
+/** Starts two agents that play; `next` resolves with the next state of each ticket. */
 async function playing(url: string) {
   const matchmaker = matchmakerClient(url, patient);
   const join = async () => {
@@ -232,7 +232,7 @@ async function playing(url: string) {
   return agents;
 }
 
-/** The states of the servers that a matchmaker knows. */
+/** Returns the states of the servers that a matchmaker knows. */
 async function serverStates(url: string): Promise<ServerState[]> {
   const admin = createClient(AdminService, createGrpcTransport({ baseUrl: url }));
   const { servers } = await admin.listServers({});

@@ -12,11 +12,11 @@ import type { Seat } from "./seats.ts";
 
 /** Hooks for `serve({ worlds, ...hooks })`. */
 export interface ServeHooks {
-  /** Makes the matchmaker an operator, and all other clients agents. */
+  /** Grants the matchmaker the role of an operator, and all other clients the role of an agent. */
   readonly authorize: Registration["authorize"];
-  /** Takes the seats of join tokens. */
+  /** Takes the seat that a join token reserves. */
   joinToken(token: string | undefined, worldName: string): Promise<Seat>;
-  /** Reports events of worlds; call it from your own `onEvent` if you have one. */
+  /** Reports an event of a world; if you set your own `onEvent`, call this hook there. */
   onEvent(event: { readonly kind: string }): void;
 }
 
@@ -25,7 +25,7 @@ export interface RegistrableServer {
   readonly url: string;
   /** Returns the current worlds. */
   worlds(): readonly ServedWorld[];
-  /** Drains it for `graceMs`, then ends it. */
+  /** Drains the server for `graceMs`, then ends it. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
@@ -41,15 +41,15 @@ export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisp
   readonly server: S;
   readonly registration: Registration;
   /**
-   * Requests no more agents and closes the server, as its own `close` does: agents that leave
-   * within `graceMs`, default 0, are reported as having left. Then it deregisters, giving up the
-   * worlds that still have agents, and cuts off the remaining agents. Later calls return the same
-   * promise and may only shorten the grace period.
+   * Requests no more agents and closes the server, as its own `close` does. Agents that leave within
+   * `graceMs`, default 0, are reported as having left. Then it deregisters the server, which gives up
+   * the worlds that still have agents, and cuts off the remaining agents. Later calls may only
+   * shorten the grace period.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-/** Events that are reported at once. */
+/** Kinds of event that are reported immediately. */
 const news: ReadonlySet<string> = new Set([
   "world-created",
   "world-destroyed",
@@ -57,18 +57,18 @@ const news: ReadonlySet<string> = new Set([
   "agent-joined",
   "agent-left",
 ]);
-/** Sequences may be short: those that begin within this time are reported together. */
+/** Sequences that begin within this time are reported together, because they may be short. */
 const sequencesMs = 1_000;
-/** Extra time after the grace period before the server ends although it has not deregistered. */
+/** Time added to the server's own grace period, so that it deregisters before its streams are cut off. */
 const lateMs = 5_000;
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * Serves worlds that a matchmaker creates, for agents that it sends; all other agents are refused.
+ * Serves worlds that a matchmaker creates, to the agents that it assigns; other agents are refused.
  *
  * @param serve Serves with the given hooks: `(hooks) => serve({ worlds, ...hooks })`.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
- * @throws Error of `serve`.
+ * @throws Whatever `serve` throws.
  *
  * @example
  * const registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
@@ -108,8 +108,8 @@ export async function serveRegistered<S extends RegistrableServer>(
   });
   let closingWorlds: readonly ServedWorld[] = [];
   /**
-   * Worlds that ended with the server are reported without agents, so that the matchmaker learns
-   * which agents left.
+   * Returns the worlds that ended with the server, without agents, so that the matchmaker learns which
+   * agents left.
    */
   const endedWorlds = (): readonly ServedWorld[] => {
     const there = new Set(server.worlds().map(({ name }) => name));
@@ -135,7 +135,7 @@ export async function serveRegistered<S extends RegistrableServer>(
       graceIsOver.signal.addEventListener("abort", () => resolve(), { once: true });
     });
     if (graceMs > 0) {
-      // If no matchmaker answers, none sends agents.
+      // A failed drain is ignored: a matchmaker that does not answer sends no agents either.
       await Promise.race([registered.drain().catch(() => {}), grace]);
       closingWorlds = server.worlds();
       const closed = server.close({ graceMs: Math.min(graceMs + lateMs, maxTimerMs) });

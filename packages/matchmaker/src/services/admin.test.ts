@@ -36,7 +36,7 @@ it("lists tickets by state, or all of them", async () => {
   expect(tickets[2]?.error).toBeUndefined();
 });
 
-it("a ticket that failed says why", async () => {
+it("a failed ticket is listed with the reason", async () => {
   await using house = await House.open({ settings: { maxWaitMs: 1_000 } });
   await house.tickets(1);
   await house.pass(2_000);
@@ -46,7 +46,7 @@ it("a ticket that failed says why", async () => {
   ]);
 });
 
-it("matches are listed with their world once that is there", async () => {
+it("matches are listed with their world once the world exists", async () => {
   await using house = await House.open({ profiles: [profile({ data: { map: "night" } })] });
   let create = (): void => {};
   const created = new Promise<void>((resolve) => {
@@ -106,7 +106,7 @@ it("lists servers with their state, their placed worlds and their reports", asyn
   expect((await house.admin.listServers({})).servers).toMatchObject([{ state: ServerState.LOST }]);
 });
 
-it("open seats are listed of matches whose profile fills them", async () => {
+it("lists the open seats of matches whose profile has backfill", async () => {
   const profiles = [profile({ backfill: true }), profile({ name: "other" })];
   await using house = await House.open({ profiles });
   const server = await house.serve("a");
@@ -131,7 +131,7 @@ it("open seats are listed of matches whose profile fills them", async () => {
   expect((await house.admin.listBackfills({})).backfills).toEqual([]);
 });
 
-it("a list of exactly a page is the last one, and pages have 100 items unless asked otherwise", async () => {
+it("a list that fits one page has no next page, and the default page has 100 items", async () => {
   await using house = await House.open();
   const ids = await house.tickets(101);
   const whole = await house.admin.listTickets({ pageSize: 101 });
@@ -148,7 +148,7 @@ it("a list of exactly a page is the last one, and pages have 100 items unless as
   expect((await house.admin.listTickets({ pageSize: 1_000 })).tickets).toHaveLength(101);
 });
 
-it("profiles are put, read, replaced and deleted, as many as there is room for", async () => {
+it("profiles are put, read, replaced and deleted, and a profile past maxProfiles is refused", async () => {
   await using house = await House.open({ settings: { maxProfiles: 2 } });
   const { admin } = house;
   await admin.putProfile({ profile: profile({ name: "second" }) });
@@ -174,7 +174,7 @@ it("profiles are put, read, replaced and deleted, as many as there is room for",
   await expect(admin.putProfile({})).rejects.toMatchObject({ code: Code.InvalidArgument });
 });
 
-it("an operator's watch shows a server at each report, and a match when it ends", async () => {
+it("an operator's watch yields a server at each report, and the removal of a match that ends", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const ids = await house.tickets(2);
@@ -207,7 +207,7 @@ it("an operator's watch shows a server at each report, and a match when it ends"
   ended.abort();
 });
 
-it("an operator's watch that reads too slowly ends with an error, and not earlier", async () => {
+it("an operator's watch ends with an error once more than maxWatchQueue changes are unread", async () => {
   await using house = await House.open({ settings: { maxWatchQueue: 3 } });
   const watch = house.admin.watch({})[Symbol.asyncIterator]();
   expect((await watch.next()).value?.change?.case).toBe("profile");
@@ -225,7 +225,7 @@ it("an operator's watch that reads too slowly ends with an error, and not earlie
   ).rejects.toMatchObject({ code: Code.ResourceExhausted });
 });
 
-it("no more servers are registered than there is room for, and one that is known registers again", async () => {
+it("a server past maxServers is refused, and a known server may register again", async () => {
   await using house = await House.open({ settings: { maxServers: 1 } });
   const server = await house.serve("a");
   await expect(house.serve("b")).rejects.toMatchObject({

@@ -26,7 +26,7 @@ import {
   ticketStates,
 } from "./messages.ts";
 
-/** Additional parts of the admin service. */
+/** Dependencies of the admin service. */
 export interface AdminContext extends ServiceContext {
   readonly matchIndex: MatchIndex;
   readonly functions: MatchFunctions;
@@ -73,7 +73,7 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     getProfile({ name }) {
       const record = replica.get("profile", name);
       if (record === undefined) {
-        throw notFound("profile", name, "list_profiles says what there is");
+        throw notFound("profile", name, "call ListProfiles for the known ones");
       }
       return { profile: profileMessage(record.value) };
     },
@@ -81,7 +81,7 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
       for (;;) {
         const record = replica.get("profile", name);
         if (record === undefined) {
-          throw notFound("profile", name, "list_profiles says what there is");
+          throw notFound("profile", name, "call ListProfiles for the known ones");
         }
         if (await replica.commit([remove("profile", name, record)])) {
           return {};
@@ -134,7 +134,7 @@ async function putProfile(
     if (known === undefined && replica.table("profile").size >= settings.maxProfiles) {
       throw new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `there is room for ${settings.maxProfiles} profiles and all is in use; delete one first (limit: maxProfiles)`,
+        `too many profiles: expected at most ${settings.maxProfiles}; delete one first (limit: maxProfiles)`,
       );
     }
     if (await replica.commit([put("profile", record.name, known, record)])) {
@@ -146,15 +146,15 @@ async function putProfile(
 const watched = ["profile", "server", "match", "ticket"] as const;
 
 /**
- * Yields the current state, then changes: of a record that changes faster than it is read, the
- * latest.
+ * Yields the current state of all records, then their changes. If a record changes faster than the
+ * caller reads, only its latest state is yielded.
  */
 async function* watch(
   context: AdminContext,
   signal: AbortSignal,
 ): AsyncGenerator<WatchResponse, void, undefined> {
   const { replica, settings } = context;
-  /** Records to send, each once. */
+  /** Changed records that have not been sent. */
   const due = new Map<string, { readonly kind: (typeof watched)[number]; readonly id: string }>();
   let wake = (): void => {};
   let isBehind = false;
@@ -194,7 +194,7 @@ async function* watch(
     while (!signal.aborted) {
       if (isBehind) {
         throw new ConnectError(
-          `more than ${settings.maxWatchQueue} changes wait to be read; watch again, and read faster (limit: maxWatchQueue)`,
+          `too many unread changes: expected at most ${settings.maxWatchQueue}; watch again, and read faster (limit: maxWatchQueue)`,
           Code.ResourceExhausted,
         );
       }

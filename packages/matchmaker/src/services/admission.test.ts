@@ -50,7 +50,7 @@ async function watch(
   return ending;
 }
 
-/** Begins a call and never ends its request. */
+/** Begins a call whose request never ends. */
 function beginCall(session: ClientHttp2Session, path: string): Promise<IncomingHttpHeaders> {
   const call = session.request({
     ":method": "POST",
@@ -95,7 +95,7 @@ describe("the watches of one caller", () => {
     );
     await other.frontend.createTicket({ ticketId: "two" }, { headers: { name: "modest" } });
     await watch(other, "two", "modest");
-    // One that ends makes room for another.
+    // A watch that ends makes room for another watch.
     watches[0]?.abort();
     await expect
       .poll(() => watch(clients, "one", "greedy").then(() => "open", String))
@@ -103,7 +103,7 @@ describe("the watches of one caller", () => {
   });
 });
 
-it("honest waiters that use all watches leave room for registrations, operators and other calls", async () => {
+it("waiting agents that use up all watches leave room for registrations, operators and other calls", async () => {
   await using served = await serveMatchmaker({
     profiles: [pairs],
     settings: { maxWatches: 10, maxCalls: 4, reservedCalls: 4 },
@@ -140,7 +140,7 @@ it("honest waiters that use all watches leave room for registrations, operators 
   await clients.frontend.getTicket({ ticketId: "ticket-2" }, { headers: { name: "agent-2" } });
 });
 
-it("few addresses cannot fill the reserve with requests that never end, and each gets its share back", async () => {
+it("a few addresses cannot fill the reserve with requests that never end, and closing them frees it", async () => {
   await using served = await serveMatchmaker({ settings: { reservedCalls: 16 } });
   const hostile = ["127.0.0.2", "127.0.0.3"].map((localAddress) => {
     const session = connectHttp2(served.url, {
@@ -154,12 +154,12 @@ it("few addresses cannot fill the reserve with requests that never end, and each
       const answers = Array.from({ length: 3 }, () => beginCall(session, path));
       const refused = await Promise.race(answers);
       expect(decodeURIComponent(String(refused["grpc-message"]))).toMatch(
-        /reads 2 requests .* from one address at a time.*\(limit: reservedCalls\)/,
+        /too many unread requests .*: expected at most 2 from one address, .*\(limit: reservedCalls\)/,
       );
     }
     const { admin } = clientsFrom(served);
     await Promise.all([admin.listServers({}), admin.listServers({})]);
-    // Requests that were read do not count, however many came.
+    // Requests that have been read do not count.
     for (let call = 0; call < 5; call++) {
       await admin.listServers({});
     }
@@ -175,7 +175,7 @@ it("few addresses cannot fill the reserve with requests that never end, and each
   }
 });
 
-it("requests that one address never ends leave room for other addresses", async () => {
+it("unfinished requests of one address leave room for other addresses", async () => {
   await using served = await serveMatchmaker({
     settings: { maxCallsPerCaller: 3, maxCalls: 5, reservedCalls: 5 },
   });
@@ -201,7 +201,7 @@ it("requests that one address never ends leave room for other addresses", async 
   }
 });
 
-it("connections of one address have a limit", async () => {
+it("the connections of one address are limited", async () => {
   await using served = await serveMatchmaker({ settings: { maxConnectionsPerAddress: 2 } });
   const call = (localAddress: string) =>
     clientsFrom(served, localAddress).frontend.createTicket({}, { timeoutMs: 60_000 });
@@ -212,7 +212,7 @@ it("connections of one address have a limit", async () => {
 });
 
 describe("a caller", () => {
-  it("has a rate of calls, and the error says when to call again", async () => {
+  it("is refused past its rate of calls, and the error says when to call again", async () => {
     await using house = await House.open({
       authorize: byName,
       settings: { maxCallsPerSecond: 5 },
@@ -230,7 +230,7 @@ describe("a caller", () => {
     await expect(call("quick")).rejects.toMatchObject({ code: Code.ResourceExhausted });
   });
 
-  it("has so many tickets that have not ended, and so many bytes of any", async () => {
+  it("has a limit on its open tickets, and on the bytes of all its tickets", async () => {
     await using house = await House.open({
       authorize: byName,
       settings: { maxTicketsPerCaller: 2, maxTicketsBytesPerCaller: 10_000 },
@@ -251,7 +251,7 @@ describe("a caller", () => {
       .then(() => expect.unreachable(), refusedBy("maxTicketsBytesPerCaller"));
   });
 
-  it("that is an operator has no limits of its own", async () => {
+  it("that is an operator has no limits per caller", async () => {
     await using house = await House.open({
       authorize: byName,
       settings: { maxTicketsPerCaller: 1, maxCallsPerSecond: 1 },

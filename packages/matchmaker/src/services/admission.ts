@@ -8,7 +8,7 @@ import type { MatchmakerSettings } from "../settings.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 
 /**
- * Calls that are counted together, so that each kind leaves room for the others: watches of
+ * Kinds of call with a limit each, so that no kind uses up the room of the others: watches of
  * tickets, other calls of agents, and the calls of servers, operators and health checks.
  */
 type Pool = "watches" | "calls" | "reserved";
@@ -19,33 +19,37 @@ const limits = {
   reserved: ["reservedCalls", "maxCallsPerCaller"],
 } as const satisfies Record<Pool, readonly [keyof MatchmakerSettings, keyof MatchmakerSettings]>;
 
-/** Seconds of its rate that a caller may spend at once. */
+/** Size of a caller's burst, in seconds of its rate. */
 const burstS = 4;
-/** Callers whose rate is remembered; then silent ones are forgotten. */
+/** Callers whose rates are remembered; past this number, idle callers are forgotten. */
 const maxBuckets = 10_000;
 
 /** A call that the listener has admitted. */
 interface Admitted {
   readonly pool: Pool;
-  /** Caller that it counts for; undefined for a caller without limits. */
+  /** Key of the caller whose limits the call uses; undefined for a caller without limits. */
   key: string | undefined;
   hasEnded: boolean;
-  /** Network that it counts for until its request has been read; only in the reserve. */
+  /**
+   * Network whose share of the reserve the call uses until its request has been read; undefined in
+   * the other pools.
+   */
   unread: string | undefined;
 }
 
-/** The part of the reserve that one network may have with requests that have not been read. */
+/** Share of the reserve that the unread requests of one network may use. */
 const unreadShare = 1 / 8;
 
-/** Remaining calls of a caller's rate. */
+/** Calls that a caller's rate still allows. */
 interface Bucket {
   tokens: number;
   atMs: number;
 }
 
 /**
- * Returns the caller that a call counts for: the identity that `authorize` returned, otherwise the
- * network that it comes from. Undefined if neither is known, as in the matchmaker's own process.
+ * Returns the key of the caller whose limits a call uses: the identity that `authorize` returned,
+ * otherwise the network of its address; undefined if neither is known, as for a call within the
+ * matchmaker's own process.
  */
 export function callerKey(caller: Caller | undefined, { address }: Peer): string | undefined {
   if (caller?.identity !== undefined) {
@@ -55,8 +59,8 @@ export function callerKey(caller: Caller | undefined, { address }: Peer): string
 }
 
 /**
- * Shares the matchmaker's calls among its callers. A call counts for the network that it comes from until its request has
- * been read and `authorize` has answered, then for its caller.
+ * Limits the concurrent calls and the call rate of each caller. A call uses the limits of its network until its request has
+ * been read and `authorize` has answered, then the limits of its caller.
  */
 export class Admission {
   readonly #settings: MatchmakerSettings;
@@ -69,7 +73,7 @@ export class Admission {
     reserved: new Map(),
   };
   readonly #buckets = new Map<string, Bucket>();
-  /** Calls of the reserve whose requests have not been read, by network. */
+  /** Number of calls in the reserve whose requests have not been read, by network. */
   readonly #unread = new Map<string, number>();
 
   constructor(settings: MatchmakerSettings, time: TimeSource) {
@@ -80,7 +84,7 @@ export class Admission {
   /**
    * Counts a call of the listener before its request is read.
    *
-   * @returns A function that ends it.
+   * @returns A function that ends the call.
    * @throws ConnectError RESOURCE_EXHAUSTED with the metadata `retry-after`.
    */
   readonly admit: NonNullable<ListenOptions["onCall"]> = ({ path, peer }: RouteCall) => {
@@ -88,7 +92,7 @@ export class Admission {
     const [most] = limits[pool];
     if (this.#open[pool] >= this.#settings[most]) {
       throw overloaded(
-        `the matchmaker answers ${this.#settings[most]} ${nouns[pool]} at a time and has them; try again later (limit: ${most})`,
+        `too many ${nouns[pool]}: expected at most ${this.#settings[most]} at a time; try again later (limit: ${most})`,
       );
     }
     const call: Admitted = { pool, key: undefined, hasEnded: false, unread: undefined };
@@ -113,8 +117,8 @@ export class Admission {
   };
 
   /**
-   * Counts each call for its caller, once identified. Operators and servers have no limits of their
-   * own.
+   * Applies the limits of a call's caller once the caller is identified. Operators and servers have
+   * no limits per caller.
    */
   readonly interceptor: Interceptor = (next) => async (request) => {
     const peer = peerOfCall(request.contextValues);
@@ -135,13 +139,13 @@ export class Admission {
     return await next(request);
   };
 
-  /** Few networks must not fill the reserve with calls of which nothing but their address is known. */
+  /** Keeps a few networks from filling the reserve with calls of which only the address is known yet. */
   #countUnread(call: Admitted, network: string): void {
     const most = Math.max(1, Math.floor(this.#settings.reservedCalls * unreadShare));
     const unread = this.#unread.get(network) ?? 0;
     if (unread >= most) {
       throw overloaded(
-        `the matchmaker reads ${most} requests of servers and operators from one address at a time, an eighth of its reserve; finish some first (limit: reservedCalls)`,
+        `too many unread requests of servers and operators: expected at most ${most} from one address, an eighth of the reserve; finish some first (limit: reservedCalls)`,
       );
     }
     this.#unread.set(network, unread + 1);
@@ -171,7 +175,7 @@ export class Admission {
     const open = account.get(key) ?? 0;
     if (open >= this.#settings[most]) {
       throw overloaded(
-        `a caller may have ${this.#settings[most]} ${nouns[call.pool]} at a time, and you have them; end some first (limit: ${most})`,
+        `too many ${nouns[call.pool]}: expected at most ${this.#settings[most]} of one caller at a time; end some first (limit: ${most})`,
       );
     }
     account.set(key, open + 1);
@@ -207,14 +211,14 @@ export class Admission {
     this.#buckets.set(key, bucket);
     if (bucket.tokens < 1) {
       throw overloaded(
-        `a caller may make ${maxCallsPerSecond} calls per second, and you made more for ${burstS} s; call less often (limit: maxCallsPerSecond)`,
+        `too many calls: expected at most ${maxCallsPerSecond} per second of one caller, in bursts of at most ${most}; call less often (limit: maxCallsPerSecond)`,
         { retryAfterS: Math.max(1, Math.ceil((1 - bucket.tokens) / maxCallsPerSecond)) },
       );
     }
     bucket.tokens -= 1;
   }
 
-  /** Forgets callers whose whole rate is available again. */
+  /** Forgets callers that may make a whole burst again. */
   #forget(nowMs: number): void {
     for (const [key, { atMs }] of this.#buckets) {
       if (nowMs - atMs >= burstS * 1_000) {

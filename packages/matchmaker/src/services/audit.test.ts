@@ -55,7 +55,7 @@ it("calls of agents and servers, and calls that were refused for their role, are
   expect(auditOf(house)).toEqual([]);
 });
 
-it("without roles, the calls of the admin service are events with the caller's address", async () => {
+it("without authorize, calls of the admin service are audited with the caller's address", async () => {
   await using house = await House.open();
   await house.admin.listProfiles({});
   await house.frontend.createTicket({});

@@ -8,8 +8,8 @@ import type { Emit } from "../events.ts";
 import { callerOf } from "./authorize.ts";
 
 /**
- * Emits an event for each call of an operator, once it is answered; for a watch, once it has begun. Without `authorize`,
- * every caller of the admin service is an operator.
+ * Creates an interceptor that emits an event for each call of an operator, once the call is answered or the watch has
+ * begun. Without `authorize`, every caller of the admin service is an operator.
  */
 export function auditOperators(emit: Emit): Interceptor {
   return (next) => async (request) => {

@@ -9,8 +9,8 @@ import {
 import { type Peer, peerOfCall } from "@dm-env-rpc/transport";
 
 /**
- * Role of a caller: an `agent` requests matches; a `server` registers itself; an `operator` sees
- * and changes everything, and has the permissions of a server.
+ * Role of a caller: an `agent` requests matches; a `server` registers itself; an `operator` reads and
+ * changes everything, and may also do what a server may.
  */
 export type CallerRole = "agent" | "server" | "operator";
 
@@ -18,17 +18,18 @@ export type CallerRole = "agent" | "server" | "operator";
 export interface Caller {
   readonly roles: readonly CallerRole[];
   /**
-   * Identifies the caller: only the creator of a ticket can see it. Default: all callers are one.
+   * Identifies the caller: a ticket is visible only to the caller that created it. Default: callers
+   * are not distinguished.
    */
   readonly identity?: string | undefined;
-  /** The caller in audit events. Default: `identity`, else its network address. */
+  /** Name of the caller in audit events. Default: `identity`, else the caller's network address. */
   readonly name?: string | undefined;
 }
 
 /**
- * Returns the role and identity of a caller from the metadata of its call and its certificate (DER,
- * for `new X509Certificate`). Undefined or an error refuses it with UNAUTHENTICATED; the caller
- * does not receive the error.
+ * Returns the roles and identity of a caller from the metadata of its call and its certificate (DER,
+ * for `new X509Certificate`). If it returns undefined or throws, the call is refused with
+ * UNAUTHENTICATED; the caller does not receive the error.
  */
 export type AuthorizeCall = (peer: Peer) => Answer | Promise<Answer>;
 
@@ -41,7 +42,7 @@ export function callerOf({ values }: Pick<HandlerContext, "values">): Caller | u
   return values.get(callerKey);
 }
 
-/** Admits only callers with one of some roles to a service. */
+/** Admits only callers with one of the accepted roles to a service. */
 export function requireCallerRole(
   authorize: AuthorizeCall | undefined,
   accepted: readonly CallerRole[],
@@ -61,11 +62,11 @@ export function requireCallerRole(
     const { name } = request.service;
     throw roles === undefined
       ? new ConnectError(
-          `the matchmaker does not know you; ${name} takes a caller of the role ${role}: send its token as metadata "authorization: Bearer TOKEN", or show its certificate`,
+          `${name}: expected a caller with the role ${role}, received one that is not authenticated; send a token as metadata "authorization: Bearer TOKEN", or present a certificate`,
           Code.Unauthenticated,
         )
       : new ConnectError(
-          `${name} takes a caller of the role ${role}, and yours is ${roles.map((own) => `"${own}"`).join(" and ") || "none"}`,
+          `${name}: expected a caller with the role ${role}, received one with the role ${roles.map((own) => `"${own}"`).join(" and ") || "none"}`,
           Code.PermissionDenied,
         );
   };

@@ -28,21 +28,21 @@ const range = (min: number, max: number, exclude: Exclude = Exclude.UNSPECIFIED)
 describe("bad input", () => {
   it.each([
     ["no name", { name: "" }, /name: expected a name/],
-    ["no kind of world", { worldType: "" }, /world_type/],
+    ["no type of world", { worldType: "" }, /world_type/],
     ["no pool", { pools: [] }, /pools: expected 1 to 100/],
-    ["a range with nothing in it", { pools: range(2, 1) }, /range with a number.*min 2 and max 1/],
+    ["an empty range", { pools: range(2, 1) }, /range that contains a number.*min 2 and max 1/],
     [
       "an open range of one point",
       { pools: range(1, 1, Exclude.BOTH) },
       /min 1 and max 1, excluded/,
     ],
     [
-      "a bound that is no number",
+      "a bound that is not a number",
       { pools: range(Number.NaN, 1) },
       /expected a number, received NaN/,
     ],
     [
-      "a string of two values",
+      "two values for one string",
       {
         pools: pool({
           name: "p",
@@ -86,7 +86,7 @@ describe("bad input", () => {
   it("the error for a ticket with an unknown profile lists the known ones", async () => {
     await using house = await House.open();
     await expect(house.frontend.createTicket({ profile: "chess" })).rejects.toThrow(
-      /\[not_found\] there is no profile "chess"; there are: "any"/,
+      /\[not_found\] there is no profile "chess"; known profiles: "any"/,
     );
   });
 
@@ -110,7 +110,7 @@ describe("bad input", () => {
     }
   });
 
-  it("a ticket that is asked for twice is one, with another content it is refused", async () => {
+  it("creating the same ticket twice creates one; with other content it is refused", async () => {
     await using house = await House.open();
     const request = { ticketId: "mine", searchFields: { tags: ["red"] } };
     await house.frontend.createTicket(request);
@@ -121,7 +121,7 @@ describe("bad input", () => {
     ).rejects.toThrow(/\[already_exists\]/);
   });
 
-  it("more tickets than there is room for are refused, and those that wait are matched", async () => {
+  it("tickets past maxTickets are refused, and the waiting tickets are matched", async () => {
     await using house = await House.open({ settings: { maxTickets: 2 } });
     await house.serve("a");
     const ids = await house.tickets(2);

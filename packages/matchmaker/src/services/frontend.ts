@@ -27,7 +27,7 @@ import { hashOf, isSecretOf } from "./secrets.ts";
 import { TicketBudget, ticketBytes } from "./ticket-budget.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
 
-/** Shared parts of the services. */
+/** Dependencies that the services share. */
 export interface ServiceContext {
   readonly replica: Replica;
   readonly settings: MatchmakerSettings;
@@ -36,7 +36,6 @@ export interface ServiceContext {
 }
 
 const maxIdLength = 200;
-const again = "create one first";
 
 /** The service for agents. */
 export function frontendService(
@@ -97,16 +96,16 @@ export function frontendService(
   };
 }
 
-/** Additional parts of the service for agents. */
+/** Dependencies of the service for agents. */
 export interface FrontendContext extends ServiceContext {
   readonly matchIndex: MatchIndex;
   readonly positions: Positions;
 }
 
-/** Caller of a ticket's method. */
+/** Caller of a method that is about a ticket. */
 interface Asker {
   readonly caller: Caller | undefined;
-  /** Caller that the ticket counts for. */
+  /** Key of the caller whose limits the ticket uses. */
   readonly key: string | undefined;
   readonly secret: string;
 }
@@ -123,7 +122,7 @@ function isOperator(caller: Caller | undefined): boolean {
   return caller?.roles.includes("operator") === true;
 }
 
-/** Returns true for the creator of a ticket, and for operators. */
+/** Returns true if a caller created a ticket, or is an operator. */
 function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
   if (isOperator(caller)) {
     return true;
@@ -131,11 +130,15 @@ function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolea
   return (owner === undefined || owner === caller?.identity) && isSecretOf(secretHash, secret);
 }
 
-/** Returns a ticket of the caller; others' tickets are not found. */
+/**
+ * Returns a ticket that the caller may access.
+ *
+ * @throws DmEnvRpcError NOT_FOUND, also for another caller's ticket.
+ */
 function found(replica: Replica, id: string, asker: Asker): Stored<Ticket> {
   const ticket = replica.get("ticket", id);
   if (ticket === undefined || !isFor(ticket.value, asker)) {
-    throw notFound("ticket", id, again);
+    throw notFound("ticket", id, "create one first");
   }
   return ticket;
 }
@@ -158,7 +161,8 @@ async function createTicket(
     await replica.refresh([{ kind: "profile", id: request.profile }]);
     if (replica.get("profile", request.profile) === undefined) {
       const known = [...replica.table("profile").keys()].slice(0, 16).map((name) => `"${name}"`);
-      const remedy = known.length === 0 ? "there are none yet" : `there are: ${known.join(", ")}`;
+      const remedy =
+        known.length === 0 ? "no profile exists yet" : `known profiles: ${known.join(", ")}`;
       throw notFound("profile", request.profile, remedy);
     }
   }
@@ -193,7 +197,7 @@ async function createTicket(
   };
   const limit = limitMet(replica, settings, budget, ticket);
   if (limit !== undefined) {
-    // An existing ticket needs no more room.
+    // A repeated create returns the existing ticket, which needs no more room.
     await replica.refresh([{ kind: "ticket", id: ticket.id }]);
     if (replica.get("ticket", ticket.id) === undefined) {
       throw overloaded(limit);
@@ -207,7 +211,7 @@ async function createTicket(
   }
 }
 
-/** Returns the limit that refuses a new ticket. */
+/** Returns the error text of the limit that a new ticket would exceed. */
 function limitMet(
   replica: Replica,
   settings: MatchmakerSettings,
@@ -217,21 +221,21 @@ function limitMet(
   const { maxTickets, maxTicketsBytes, maxTicketsPerCaller, maxTicketsBytesPerCaller } = settings;
   const own = ticket.caller === undefined ? undefined : budget.of(ticket.caller);
   if (own !== undefined && own.open >= maxTicketsPerCaller) {
-    return `a caller may have ${maxTicketsPerCaller} tickets that have not ended, and you have them; cancel some first (limit: maxTicketsPerCaller)`;
+    return `too many tickets: expected at most ${maxTicketsPerCaller} of one caller that have not ended; cancel some first (limit: maxTicketsPerCaller)`;
   }
   if (own !== undefined && own.bytes + ticketBytes(ticket) > maxTicketsBytesPerCaller) {
-    return `the tickets of a caller may take ${maxTicketsBytesPerCaller} bytes, and yours do; try again later, or with less in the ticket (limit: maxTicketsBytesPerCaller)`;
+    return `too many bytes of tickets: expected at most ${maxTicketsBytesPerCaller} of one caller; try again later, or send a smaller ticket (limit: maxTicketsBytesPerCaller)`;
   }
   if (replica.table("ticket").size >= maxTickets) {
-    return `there is room for ${maxTickets} tickets and all is in use; try again later (limit: maxTickets)`;
+    return `too many tickets: expected at most ${maxTickets}; try again later (limit: maxTickets)`;
   }
   if (budget.bytes + ticketBytes(ticket) > maxTicketsBytes) {
-    return `there is room for ${maxTicketsBytes} bytes of tickets and all is in use; try again later, or with less in the ticket (limit: maxTicketsBytes)`;
+    return `too many bytes of tickets: expected at most ${maxTicketsBytes}; try again later, or send a smaller ticket (limit: maxTicketsBytes)`;
   }
   return undefined;
 }
 
-/** Stores a new ticket; one with the same id and content is returned unchanged. */
+/** Stores a new ticket. If a ticket with the same id and content exists, returns that ticket unchanged. */
 async function putTicket(
   replica: Replica,
   ticket: Ticket,
@@ -239,14 +243,14 @@ async function putTicket(
   signal: AbortSignal,
 ): Promise<Ticket> {
   let known: Ticket | undefined;
-  // If the commit failed although the ticket is unknown, the store has lost data in the meantime.
+  // If the commit fails although the ticket is unknown, the store has lost data in the meantime.
   while (known === undefined) {
-    // A caller that ended this call may have cancelled the ticket already.
+    // A caller that has aborted this call may already have cancelled the ticket.
     signal.throwIfAborted();
     if (await replica.commit([put("ticket", ticket.id, undefined, ticket)])) {
       return ticket;
     }
-    // A repeated call: the first response may have been lost.
+    // The call may be a repeated one whose first response was lost.
     known = replica.get("ticket", ticket.id)?.value;
   }
   const isSame =
@@ -262,11 +266,11 @@ async function putTicket(
   }
   throw new DmEnvRpcError(
     "ALREADY_EXISTS",
-    `there is a ticket "${shorten(ticket.id)}" with another content; choose another id, or none`,
+    `ticket_id: expected an unused id, received "${shorten(ticket.id)}" of a ticket with different content; choose another id, or leave it empty`,
   );
 }
 
-/** Refuses a party that no profile has room for, if there are profiles that may match it. */
+/** Refuses a party that is too large for all profiles that may match it. */
 function checkParty(
   { partySize, profile }: CreateTicketRequest,
   { profiles }: Pick<MatchIndex, "profiles">,
@@ -282,7 +286,7 @@ function checkParty(
   throw invalid(
     "party_size",
     `at most ${largest}, the agents that ${room} has room for`,
-    `${partySize}; split the party, or raise the profile's numbers`,
+    `${partySize}; split the party, or raise the profile's count, seats or team sizes`,
   );
 }
 
@@ -294,15 +298,11 @@ function checkTicket(
   if (size > maxTicketBytes) {
     throw new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `expected a ticket of at most ${maxTicketBytes} bytes, received one of ${size}; leave something out of it (limit: maxTicketBytes)`,
+      `expected a ticket of at most ${maxTicketBytes} bytes, received one of ${size} bytes; send less data in the ticket (limit: maxTicketBytes)`,
     );
   }
   if (request.ticketId.length > maxIdLength) {
-    throw invalid(
-      "ticket_id",
-      `at most ${maxIdLength} characters`,
-      `${request.ticketId.length} of them`,
-    );
+    throw invalid("ticket_id", `at most ${maxIdLength} characters`, `${request.ticketId.length}`);
   }
   for (const [region, ms] of Object.entries(request.latenciesMs)) {
     if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) {

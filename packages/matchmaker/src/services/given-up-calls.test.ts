@@ -7,7 +7,7 @@ import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
 
-/** A house whose store can delay the next call of a kind. */
+/** Opens a house whose store can delay its next call of one kind. */
 async function slowHouse(kind: "commit" | "read") {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
@@ -34,7 +34,7 @@ async function slowHouse(kind: "commit" | "read") {
     },
   };
   const house = await House.open({ time, store });
-  /** Delays the next such call until the test resumes it. */
+  /** Delays the next call of that kind until the test resumes it. */
   const hold = () => {
     let goOn = (): void => {};
     const slow = new Promise<void>((resolve) => {
@@ -50,7 +50,7 @@ async function slowHouse(kind: "commit" | "read") {
 
 const givenUp = /canceled|aborted/;
 
-it("a report whose server has given up the call does not replace the next one", async () => {
+it("a report whose call was aborted does not replace the next report", async () => {
   const { house, hold } = await slowHouse("commit");
   await using _closing = house;
   const server = await house.serve("a");
@@ -73,7 +73,7 @@ it("a report whose server has given up the call does not replace the next one", 
   expect(server.destroyed.size).toBe(0);
 });
 
-it("a registration that its server has given up does not replace the next one", async () => {
+it("a registration whose call was aborted does not replace the next registration", async () => {
   const { house, hold } = await slowHouse("commit");
   await using _closing = house;
   const server = await house.serve("a");
@@ -97,7 +97,7 @@ it("a registration that its server has given up does not replace the next one", 
   expect(house.events.filter(({ kind }) => kind === "server-registered")).toHaveLength(2);
 });
 
-it("a ticket that was given up and cancelled before there was one is not created after that", async () => {
+it("a create that was aborted and then cancelled does not create its ticket later", async () => {
   const { house, hold } = await slowHouse("read");
   await using _closing = house;
   const { slow, goOn } = hold();

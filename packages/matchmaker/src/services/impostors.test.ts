@@ -17,7 +17,7 @@ const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridwo
 const denied = /\[permission_denied\] server_secret: expected the one that server "a" registered/;
 
 describe("the id of a server", () => {
-  it("is that of the process which registered it: no other process takes it, or acts for it", async () => {
+  it("belongs to the process that registered it: no other process can register it or act for it", async () => {
     await using house = await House.open({ authorize: () => ["agent", "server"] });
     const [mine, thief] = [new SimulatedServer("a"), new SimulatedServer("thief")];
     for (const server of [mine, thief]) {
@@ -41,7 +41,7 @@ describe("the id of a server", () => {
         await expect(call).rejects.toThrow(denied);
       }
     }
-    // No server is called back for it.
+    // The matchmaker refuses before it calls the server back.
     thief.isUp = false;
     await expect(
       house.registry.registerServer({ ...registration, serverId: "a", address: thief.address }),
@@ -56,7 +56,7 @@ describe("the id of a server", () => {
     await house.registry.deregisterServer({ serverId: "a", serverSecret });
   });
 
-  it("is refused to another registration of the process's own making, too", async () => {
+  it("is also refused to a second registration by the same process", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using first = await serveCounting(served.url);
     await first.registration.registered;
@@ -82,7 +82,7 @@ describe("the id of a server", () => {
   });
 });
 
-it("a caller of the role server registers servers, and sees and changes nothing else", async () => {
+it("a caller with the role server registers servers, but reads and changes nothing else", async () => {
   await using house = await House.open({
     authorize: ({ metadata }) =>
       metadata.get("authorization") === "Bearer server" ? ["server"] : ["agent"],
@@ -91,7 +91,7 @@ it("a caller of the role server registers servers, and sees and changes nothing 
   const asServer = { headers: { authorization: "Bearer server" } };
   const request = { ...offer, serverId: "a", address };
   await expect(house.registry.registerServer(request)).rejects.toThrow(
-    /\[permission_denied\] RegistryService takes a caller of the role "server" or "operator"/,
+    /\[permission_denied\] RegistryService: expected a caller with the role "server" or "operator"/,
   );
   await house.registry.registerServer(request, asServer);
   for (const call of [
@@ -104,7 +104,7 @@ it("a caller of the role server registers servers, and sees and changes nothing 
 });
 
 it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
-  "an address is one however it is written: %s",
+  "an address is recognized in any spelling: %s",
   async (written) => {
     await using served = await serveMatchmaker({
       profiles: [pairs],
@@ -125,7 +125,7 @@ it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
   },
 );
 
-it("does not reveal open ports of the matchmaker's network: a closed port, a web server and silence give one error", async () => {
+it("does not reveal open ports of the matchmaker's network: a closed port, a web server and a silent port give the same error", async () => {
   const web = createServer((_, response) => response.writeHead(418).end());
   const mute = createTcpServer((socket) => socket.on("error", () => {}));
   const portOf = async (server: typeof web | typeof mute): Promise<number> => {
@@ -146,7 +146,7 @@ it("does not reveal open ports of the matchmaker's network: a closed port, a web
     errors.add(String(refused).replaceAll(String(port), "PORT"));
   }
   expect([...errors]).toEqual([
-    'ConnectError: [failed_precondition] expected a dm_env_rpc server at "127.0.0.1:PORT", received no answer of one within 300 ms; register the address under which the matchmaker and the agents reach the server, once it listens',
+    'ConnectError: [failed_precondition] expected a dm_env_rpc server at "127.0.0.1:PORT", received no valid answer within 300 ms; register the address under which the matchmaker and the agents reach the server, once it listens',
   ]);
   web.close();
   mute.close();
@@ -157,7 +157,7 @@ it.each([
   "http://169.254.169.254",
   "[fe80::1]:8980",
   "[::ffff:169.254.169.254]:80",
-])("no server is looked for at a link-local address: %s", async (address) => {
+])("a link-local address is refused without being called: %s", async (address) => {
   await using served = await serveMatchmaker();
   const transport = createGrpcTransport({ baseUrl: served.url });
   await expect(

@@ -20,7 +20,7 @@ import type * as model from "../model.ts";
 import type { Replica } from "../replica.ts";
 import type { QueuePosition } from "./positions.ts";
 
-/** The states of tickets on the wire. */
+/** The wire values of ticket states. */
 export const ticketStates: Readonly<Record<model.TicketState, TicketState>> = {
   waiting: TicketState.WAITING,
   matched: TicketState.MATCHED,
@@ -38,7 +38,7 @@ const serverStates: Readonly<Record<model.ServerRecord["state"], ServerState>> =
   gone: ServerState.LOST,
 };
 
-/** A ticket on the wire, with its place among those that wait. */
+/** Converts a ticket to its message, with its place among the waiting tickets. */
 export function ticketMessage(ticket: model.Ticket, place?: QueuePosition): Ticket {
   const { assignment, reason } = ticket;
   const message: MessageInitShape<typeof TicketSchema> = {
@@ -83,7 +83,7 @@ export function ticketMessage(ticket: model.Ticket, place?: QueuePosition): Tick
   return create(TicketSchema, message);
 }
 
-/** A match on the wire. */
+/** Converts a match to its message. */
 export function matchMessage(replica: Replica, match: model.Match): Match {
   return create(MatchSchema, {
     id: match.id,
@@ -97,17 +97,17 @@ export function matchMessage(replica: Replica, match: model.Match): Match {
   });
 }
 
-/** Match data as a Struct has it. */
+/** Converts match data to the JSON of a Struct. */
 function jsonOf(data: model.MatchData): JsonObject {
   return JSON.parse(JSON.stringify(data)) as JsonObject;
 }
 
-/** The open seats of a match on the wire. */
+/** Converts the open seats of a match to their message. */
 export function backfillMessage({ id, profile, vacancies }: model.Match): Backfill {
   return create(BackfillSchema, { id, profile, openSeats: [...vacancies] });
 }
 
-/** A server on the wire, with its last report. */
+/** Converts a server to its message, with its last report. */
 export function serverMessage(
   replica: Replica,
   server: model.ServerRecord,
@@ -132,12 +132,12 @@ export function serverMessage(
   });
 }
 
-/** A moment on the wire. */
+/** Converts milliseconds since 1970 to a Timestamp. */
 export function time(ms: number): ReturnType<typeof timestampFromMs> {
   return timestampFromMs(Math.round(ms));
 }
 
-/** A length of time on the wire. */
+/** Converts milliseconds to a Duration. */
 export function duration(ms: number): ReturnType<typeof durationFromMs> {
   return durationFromMs(Math.round(ms));
 }

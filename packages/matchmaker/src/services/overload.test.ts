@@ -11,7 +11,7 @@ const large = () => ({
   extensions: { photo: { typeUrl: "type.googleapis.com/photo", value: new Uint8Array(15_000) } },
 });
 
-it("tickets that would take more memory than there is for them are refused, and told when to ask again", async () => {
+it("tickets past the memory limit are refused, and the error says when to retry", async () => {
   await using house = await House.open({ settings: { maxTicketsBytes: 100_000 } });
   const ids: string[] = [];
   let refused: unknown;
@@ -28,14 +28,14 @@ it("tickets that would take more memory than there is for them are refused, and 
   expect(refused).toBeInstanceOf(ConnectError);
   expect(String(refused)).toMatch(/\[resource_exhausted\] .*\(limit: maxTicketsBytes\)/);
   expect(ConnectError.from(refused).metadata.get("retry-after")).toBe("5");
-  // There is room for small ones, and for another one once one is forgotten.
+  // There is room for a small ticket, and for a large one once a large one is deleted.
   await house.frontend.createTicket({});
   await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
   await house.pass(400_000, 100_000);
   await house.frontend.createTicket(large());
 });
 
-it("tickets that are created at the same time share the memory that there is", async () => {
+it("tickets that are created concurrently stay within the memory limit together", async () => {
   await using house = await House.open({ settings: { maxTicketsBytes: 100_000 } });
   const created = await Promise.allSettled(
     Array.from({ length: 20 }, () => house.frontend.createTicket(large())),
@@ -43,7 +43,7 @@ it("tickets that are created at the same time share the memory that there is", a
   expect(created.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
 });
 
-it("a ticket that is asked for again where there is no room is the one that there is", async () => {
+it("a repeated create returns the existing ticket even if there is no room for another", async () => {
   await using house = await House.open({ settings: { maxTicketsBytes: 30_000 } });
   const request = { ...large(), ticketId: "mine" };
   await house.frontend.createTicket(request);
@@ -53,7 +53,7 @@ it("a ticket that is asked for again where there is no room is the one that ther
   expect((await house.frontend.createTicket(request)).ticket?.id).toBe("mine");
 });
 
-it("a client that is refused for want of room asks again, and is matched", async () => {
+it("a client that is refused for lack of room retries, and is matched", async () => {
   await using served = await serveMatchmaker({
     profiles: [pairs],
     settings: { maxTickets: 2, retainMs: 100 },

@@ -7,7 +7,7 @@ import { matchmakerClient } from "../client/index.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
-/** Each caller has the name that it sends. */
+/** Identifies each caller by the name that it sends. */
 const byName: AuthorizeCall = ({ metadata }) => {
   const identity = metadata.get("name");
   if (identity === undefined) {
@@ -30,11 +30,11 @@ function callsOf(house: House, ticketId: string, ticketSecret: string, name: str
 
 describe("a ticket", () => {
   it.each([
-    ["who shows another secret", "mine", "a guess", "alice"],
-    ["who shows none", "mine", "", "alice"],
-    ["another caller, whatever it shows", "mine", "mine", "bob"],
-    ["another caller, where there is no secret", "", "", "bob"],
-  ])("is not there for %s", async (_, ticketSecret, shown, name) => {
+    ["a caller with another secret", "mine", "a guess", "alice"],
+    ["a caller without a secret", "mine", "", "alice"],
+    ["another caller with the right secret", "mine", "mine", "bob"],
+    ["another caller, if the ticket has no secret", "", "", "bob"],
+  ])("is not visible to %s", async (_, ticketSecret, shown, name) => {
     await using house = await House.open({ authorize: byName });
     const request = { ticketId: "t", ticketSecret };
     await house.frontend.createTicket(request, as("alice"));
@@ -50,7 +50,7 @@ describe("a ticket", () => {
     }
   });
 
-  it("is there for operators", async () => {
+  it("is visible to operators", async () => {
     await using house = await House.open({ authorize: byName });
     await house.frontend.createTicket({ ticketId: "t", ticketSecret: "mine" }, as("alice"));
     for (const call of callsOf(house, "t", "", "operator")) {
@@ -70,7 +70,7 @@ describe("a ticket", () => {
     }
   });
 
-  it("of a client is that client's, and of clients with the same secret", async () => {
+  it("of a client is visible to that client, and to clients with the same secret", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);
     const mine = matchmakerClient(served.url, { ticketSecret: "shared" });

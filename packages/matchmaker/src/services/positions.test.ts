@@ -11,7 +11,7 @@ import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { Positions } from "./positions.ts";
 
-it("a waiting ticket has its position, by priority and age, and no other has one", async () => {
+it("a waiting ticket has a position by priority and age, and other tickets have none", async () => {
   await using house = await House.open({ profiles: [profile({ count: 9 })] });
   const [first = "", second = ""] = await house.tickets(2);
   const [urgent = ""] = await house.tickets(1, { priority: 1 });
@@ -21,7 +21,7 @@ it("a waiting ticket has its position, by priority and age, and no other has one
   expect(positions.map(({ position }) => position)).toEqual([1, 2, 0]);
 });
 
-it("a ticket in several pools has the position where it is next, and one in none has none", async () => {
+it("a ticket in several pools has its best position; a ticket in no pool has none", async () => {
   const pool = (tag: string) => fromJson(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] });
   await using house = await House.open({
     profiles: [profile({ count: 9, pools: [pool("red"), pool("blue")] })],
@@ -49,7 +49,7 @@ it("the wait is estimated from the rate of matches", async () => {
   expect(estimatedWait && durationMs(estimatedWait)).toBeCloseTo(2_000, -3);
 });
 
-it("a watch receives a position when it has dropped by a fifth, and every one below ten", async () => {
+it("a watch receives a position that has dropped by a fifth, and each change at ten or less", async () => {
   await using house = await House.open({
     profiles: [profile({ count: 100 })],
     settings: { positionMs: 1_000 },
@@ -86,7 +86,7 @@ it("a watch receives a position when it has dropped by a fifth, and every one be
   await updates.next().catch(() => {});
 });
 
-it("a client's updates have the position, over the network", async () => {
+it("a client's updates over the network contain the position", async () => {
   await using served = await serveMatchmaker({
     profiles: [profile({ count: 3 })],
     settings: { positionMs: 10 },
@@ -113,10 +113,10 @@ it.each<[number | undefined, number | undefined, boolean]>([
   [16, 20, true],
   [17, 20, false],
   [30, 20, false],
-])("the position %s is news after %s: %s", async (position, told, isNews) => {
+])("the position %s is reported after the position %s: %s", async (position, reported, isNews) => {
   const replica = new Replica(memoryStore());
   const positions = new Positions(replica, new MatchIndex(replica, {}, () => {}), 1_000);
-  expect(positions.isNews(position, told)).toBe(isNews);
+  expect(positions.isNews(position, reported)).toBe(isNews);
 });
 
 it("the rate of matches follows its changes slowly", async () => {
@@ -139,7 +139,7 @@ it("the rate of matches follows its changes slowly", async () => {
     await house.settle(1);
     house.time.advance(1_000 - (house.time.now() - beganMs));
   };
-  // The server of the beginning takes the ticket itself: it has to wait.
+  // Server "a" would take the observed ticket, which must stay waiting.
   await house.registry.drainServer({ serverId: "a" });
   await pass("b", 4);
   expect(await waitOf()).toEqual([1, 250]);

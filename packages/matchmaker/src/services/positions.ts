@@ -7,19 +7,19 @@ import type { Replica, ReplicaChange } from "../replica.ts";
 
 /** The place of a waiting ticket among the others. */
 export interface QueuePosition {
-  /** 1 for the ticket whose turn is next. */
+  /** 1 for the ticket that is matched next. */
   readonly position: number;
-  /** Undefined while no tickets of its profiles are matched. */
+  /** Undefined while no tickets of the ticket's profiles are matched. */
   readonly estimatedWaitMs: number | undefined;
 }
 
-/** The tickets of a pool at a time. */
+/** The tickets of a pool at one moment. */
 interface Snapshot {
   readonly list: readonly WaitingTicket[];
   readonly madeMs: number;
 }
 
-/** Tickets of a profile that are matched. */
+/** Rate at which tickets of a profile are matched. */
 interface Flow {
   matched: number;
   perSecond: number;
@@ -27,7 +27,7 @@ interface Flow {
 
 /** Weight of the latest interval in the rate of a profile. */
 const latestWeight = 0.3;
-/** Up to here, each change of a position is told; beyond, a drop by a fifth. */
+/** Up to this position a watch reports every change; beyond it, only a drop by a fifth. */
 const exactPosition = 10;
 
 /**
@@ -55,7 +55,7 @@ export class Positions {
     this.#stop();
   }
 
-  /** Returns the position of a ticket; undefined unless it waits in a pool. */
+  /** Returns the best position of a ticket in its pools; undefined unless the ticket waits in a pool. */
   of(ticket: Ticket): QueuePosition | undefined {
     if (ticket.state !== "waiting") {
       return undefined;
@@ -73,12 +73,12 @@ export class Positions {
     return best;
   }
 
-  /** Returns true if a position differs enough from the one that was told last to tell it. */
-  isNews(position: number | undefined, told: number | undefined): boolean {
-    if (position === told || position === undefined) {
+  /** Returns true if a position differs enough from the last reported one to be reported. */
+  isNews(position: number | undefined, reported: number | undefined): boolean {
+    if (position === reported || position === undefined) {
       return false;
     }
-    return told === undefined || position <= exactPosition || position <= 0.8 * told;
+    return reported === undefined || position <= exactPosition || position <= 0.8 * reported;
   }
 
   #snapshot(order: AgeOrder): readonly WaitingTicket[] {
@@ -125,7 +125,7 @@ export class Positions {
   }
 }
 
-/** Returns the number of tickets of a sorted list whose turn is before that of a ticket. */
+/** Returns the number of tickets in a sorted list that are matched before a ticket. */
 function rankIn(list: readonly WaitingTicket[], ticket: WaitingTicket): number {
   let [low, high] = [0, list.length];
   while (low < high) {

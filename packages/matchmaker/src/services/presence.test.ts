@@ -14,7 +14,7 @@ afterAll(stopStores);
 
 const settings = { ticketLeaseMs: 60_000, awayMs: 10_000 };
 
-/** Watches a ticket until the test stops it. */
+/** Watches a ticket until the test stops the watch. */
 async function follow(house: House, ticketId: string, options: CallOptions = {}) {
   const ending = new AbortController();
   const updates: (Ticket | undefined)[] = [];
@@ -31,7 +31,7 @@ async function follow(house: House, ticketId: string, options: CallOptions = {})
     async stop() {
       ending.abort();
       await reading;
-      // The matchmaker notices it in a later turn, and collects several.
+      // The matchmaker notices the end in a later turn, and collects ends for a while.
       await new Promise((resolve) => setImmediate(resolve));
       await house.pass(1_000);
     },
@@ -53,7 +53,7 @@ describe("a ticket whose watch has ended", () => {
     expect(await house.states([first, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("fails after a while, and says why", async () => {
+  it("fails after awayMs with the reason", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
     await (await follow(house, id)).stop();
@@ -65,7 +65,7 @@ describe("a ticket whose watch has ended", () => {
     expect((await state())?.error?.message).toMatch(/its watch ended.*10000 ms.*limit: awayMs/);
   });
 
-  it("goes on while another watch of it is open", async () => {
+  it("is still matched while another watch of it is open", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
     const one = await follow(house, id);
@@ -78,14 +78,14 @@ describe("a ticket whose watch has ended", () => {
     expect(await house.states([id, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("fails where its world is lost after it was assigned, and one that is watched waits again", async () => {
+  it("fails if its world is lost after the assignment; a watched ticket waits again", async () => {
     await using house = await House.open({ settings });
     const [left = "", watched = ""] = await house.tickets(2);
     const [one] = [await follow(house, left), await follow(house, watched)];
     const server = await house.serve("a");
     await house.settle();
     await one.stop();
-    // A read while it was assigned does not make it followed later.
+    // A read while the ticket is assigned does not renew its lease.
     await house.ticket(left);
     server.isUp = false;
     await house.pass(60_000);
@@ -97,7 +97,7 @@ describe("a ticket whose watch has ended", () => {
 });
 
 describe("a ticket without a watch", () => {
-  it("fails when it was not read within its lease, and waits while its creator reads it", async () => {
+  it("fails if it is not read within its lease, and waits while its creator reads it", async () => {
     await using house = await House.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
     const [forgotten = "", polled = ""] = await house.tickets(2, { profile: "any" });
     // Two tickets would be matched.
@@ -133,7 +133,7 @@ describe("a ticket without a watch", () => {
 });
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name,", (kind) => {
-  it("a watch that moves to another matchmaker goes on following its ticket", async () => {
+  it("a watch that moves to another matchmaker keeps its ticket waiting", async () => {
     await using place = await kind.place();
     const [one, two] = [
       await House.open({ time: place.time, store: await place.open(), settings }),
@@ -160,7 +160,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name,
   });
 });
 
-it("tickets that end and matchmakers that close leave no timer behind", async () => {
+it("a watched ticket leaves no timer behind when its matchmaker closes", async () => {
   const time = manualTime(startMs);
   const house = await House.open({ time, store: memoryStore({ time }), profiles: [profile()] });
   const [id = ""] = await house.tickets(1);
@@ -169,7 +169,7 @@ it("tickets that end and matchmakers that close leave no timer behind", async ()
   expect(time.timers).toBe(0);
 });
 
-/** Lets the matchmaker collect and commit what is followed. */
+/** Lets the matchmaker collect and commit the changes of followed tickets. */
 async function collect(house: House): Promise<void> {
   for (let turn = 0; turn < 3; turn++) {
     await new Promise((resolve) => setImmediate(resolve));
@@ -181,7 +181,7 @@ async function collect(house: House): Promise<void> {
 const ticketOf = async ({ store }: House, id: string) => (await recordsOf(store)).ticket.get(id);
 
 describe("the record of a ticket", () => {
-  it("is away once both of its watches have ended, and not before", async () => {
+  it("is away only once both of its watches have ended", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
     const watches = [await follow(house, id), await follow(house, id)];
@@ -195,7 +195,7 @@ describe("the record of a ticket", () => {
     expect((record?.aliveUntilMs ?? 0) - house.time.now()).toBeLessThanOrEqual(10_000);
   });
 
-  it("is not away for longer than a moment while another matchmaker has a watch of it", async () => {
+  it("is away only briefly if another matchmaker has a watch of the ticket", async () => {
     const time = manualTime(startMs);
     const store = memoryStore({ time });
     const shared = { ...store, close: async () => {} };
@@ -234,7 +234,7 @@ describe("the record of a ticket", () => {
     expect(await written()).toBe(0);
   });
 
-  it("stays as it ended when its watch ends with it", async () => {
+  it("is not changed by the end of a watch that ends with the ticket", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
     await follow(house, id);
@@ -244,7 +244,7 @@ describe("the record of a ticket", () => {
     expect(await ticketOf(house, id)).toEqual(ended);
   });
 
-  it("is kept alive after a store that was away, which is reported", async () => {
+  it("is renewed once an unavailable store is back, and the failure is reported", async () => {
     const time = manualTime(startMs);
     const inner = memoryStore({ time });
     let isAway = false;

@@ -6,17 +6,17 @@ import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change } from "../store/store.ts";
 
-/** Time for which ended watches are collected before their tickets are changed together. */
+/** Time for which changes of followed tickets are collected, to be committed together. */
 const collectMs = 50;
 /** Tickets per commit. */
 const batchSize = 200;
-/** Number of checks for leases to renew within one lease. */
-const looksPerLease = 8;
+/** Number of checks of all watched tickets within one ticket lease. */
+const checksPerLease = 8;
 
 /**
- * Tracks which tickets are followed: by a watch here, or by a get. A followed ticket's lease is
- * renewed before it expires. A ticket whose last watch here has ended is away: it keeps its place
- * and is not matched until it is followed again.
+ * Tracks which tickets are followed, that is, watched here or read by their creator. The lease of a
+ * followed ticket is renewed before it expires. A ticket whose last watch here has ended is away: it
+ * keeps its place, but is not matched until it is followed again.
  */
 export class Presence {
   readonly #replica: Replica;
@@ -25,11 +25,11 @@ export class Presence {
   readonly #emit: Emit;
   /** Open watches by ticket. */
   readonly #watches = new Map<string, number>();
-  /** Tickets to check, and true for those that were read. */
+  /** Tickets whose presence may have changed; true if the ticket was read. */
   readonly #due = new Map<string, boolean>();
   readonly #stop: () => void;
   #cancelFlush: (() => void) | undefined;
-  #cancelLook = (): void => {};
+  #cancelCheck = (): void => {};
   #flushing = Promise.resolve();
   #isClosed = false;
 
@@ -44,13 +44,13 @@ export class Presence {
         this.#consider(change.after);
       }
     });
-    this.#look();
+    this.#checkWatched();
   }
 
   /**
    * Counts a watch of a ticket.
    *
-   * @returns A function that ends it.
+   * @returns A function that ends the watch.
    */
   watch(id: string): () => void {
     this.#watches.set(id, (this.#watches.get(id) ?? 0) + 1);
@@ -70,8 +70,8 @@ export class Presence {
   }
 
   /**
-   * Records a read of a ticket by its creator. One is enough while it waits; for an agent with a
-   * seat it has no effect.
+   * Records that its creator has read a ticket, which renews the lease of a waiting ticket. Has no
+   * effect in any other state.
    */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {
@@ -79,11 +79,11 @@ export class Presence {
     }
   }
 
-  /** Stops renewing leases: clients open their watches elsewhere. */
+  /** Stops renewing leases: clients open their watches at another matchmaker. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stop();
-    this.#cancelLook();
+    this.#cancelCheck();
     this.#cancelFlush?.();
     await this.#flushing;
   }
@@ -94,7 +94,7 @@ export class Presence {
     }
   }
 
-  /** Returns true for a ticket that changes by being followed. */
+  /** Returns true if following a ticket now would change its record. */
   #isStale({ state, away, aliveUntilMs }: Ticket): boolean {
     if (away === true) {
       return true;
@@ -103,15 +103,15 @@ export class Presence {
     return state === "waiting" && leftMs < this.#settings.ticketLeaseMs / 2;
   }
 
-  #look(): void {
+  #checkWatched(): void {
     for (const id of this.#watches.keys()) {
       const ticket = this.#replica.get("ticket", id)?.value;
       if (ticket !== undefined) {
         this.#consider(ticket);
       }
     }
-    const everyMs = Math.max(1, this.#settings.ticketLeaseMs / looksPerLease);
-    this.#cancelLook = this.#time.after(everyMs, () => this.#look());
+    const everyMs = Math.max(1, this.#settings.ticketLeaseMs / checksPerLease);
+    this.#cancelCheck = this.#time.after(everyMs, () => this.#checkWatched());
   }
 
   #add(id: string, isGot: boolean): void {
@@ -138,7 +138,7 @@ export class Presence {
       } catch (error) {
         this.#emit({ kind: "store-failed", error: toError(error) });
       }
-      // Another change interfered.
+      // The commit conflicted or failed: the batch is tried again.
       for (const [id, isGot] of batch) {
         this.#add(id, isGot);
       }

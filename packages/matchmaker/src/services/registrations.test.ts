@@ -33,7 +33,7 @@ async function reaching(...servers: readonly SimulatedServer[]): Promise<House> 
 const stateOf = async (house: House, id: string): Promise<string | undefined> =>
   (await recordsOf(house.store)).server.get(id)?.state;
 
-/** A store that does not notify: its matchmaker knows only what it reads. */
+/** Wraps a store so that it never notifies: its matchmaker knows only what it reads. */
 const behind = (store: Store): Store => ({
   ...store,
   onChange: () => () => {},
@@ -41,7 +41,7 @@ const behind = (store: Store): Store => ({
 });
 
 describe("a registration", () => {
-  it("is listed with all that the server said", async () => {
+  it("is listed with everything that the server sent, and replaced by a repeated registration", async () => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
     const request = { ...offer, serverId: "a", address: server.address, region: "eu" };
@@ -65,7 +65,7 @@ describe("a registration", () => {
         placedSeats: 0,
       },
     ]);
-    // Another one of the same run replaces it.
+    // Another registration by the same run replaces the first.
     await house.registry.drainServer({ serverId: "a" });
     const again = await house.registry.registerServer({ ...request, region: "" });
     expect(again.epoch).toBe(2n);
@@ -101,7 +101,7 @@ describe("a registration", () => {
       "too many worlds",
       { worlds: [world, world] },
       Code.ResourceExhausted,
-      /at most 1 worlds of a server, received 2 \(limit: maxWorldsPerServer\)/,
+      /too many worlds: expected at most 1 of one server, received 2; .*\(limit: maxWorldsPerServer\)/,
     ],
   ])("is refused with %s", async (_, request, code, message) => {
     const server = new SimulatedServer("a");
@@ -113,7 +113,7 @@ describe("a registration", () => {
     expect(house.matchmaker.counts().servers).toBe(0);
   });
 
-  it("may have the longest names, and as many world types and worlds as its limits", async () => {
+  it("may have names, world types and worlds up to their limits", async () => {
     const id = "x".repeat(200);
     const server = new SimulatedServer(id, { address: "a.test:1" });
     await using house = await reaching(server);
@@ -128,7 +128,7 @@ describe("a registration", () => {
     expect(house.matchmaker.counts().servers).toBe(1);
   });
 
-  it("is refused where no server answers, and the operator's log has the reason", async () => {
+  it("is refused if no server answers at its address, and an event has the reason", async () => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
     server.isUp = false;
@@ -142,7 +142,7 @@ describe("a registration", () => {
     expect(eventsOf(house, "server-refused")[0]?.error.message).toMatch(/no server listens/);
   });
 
-  it("waits until the worlds of its earlier run are given up", async () => {
+  it("is refused until the worlds of a deregistered server are given up", async () => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
     const request = { ...offer, serverId: "a", address: server.address };
@@ -156,11 +156,11 @@ describe("a registration", () => {
     await house.registry.registerServer(request);
   });
 
-  it("over the limit of servers is refused, and another one of a known server is not", async () => {
+  it("past maxServers is refused, unless the server is already known", async () => {
     await using house = await House.open({ settings: { maxServers: 1 } });
     const server = await house.serve("a");
     await expect(house.serve("b")).rejects.toSatisfy(
-      refused(Code.ResourceExhausted, /room for 1 servers.*limit: maxServers/),
+      refused(Code.ResourceExhausted, /too many servers: expected at most 1; .*limit: maxServers/),
     );
     await house.register(server);
   });
@@ -169,7 +169,7 @@ describe("a registration", () => {
 describe("an address", () => {
   const at = { address: "shared.test:1" };
 
-  it("is refused to another server while the one that has it answers there", async () => {
+  it("is refused to a second server while the first one answers there", async () => {
     await using house = await reaching(new SimulatedServer("a", at));
     await house.registry.registerServer({ ...offer, ...at, serverId: "a" });
     for (const drained of [false, true]) {
@@ -185,8 +185,8 @@ describe("an address", () => {
 
   it.each([
     ["another process answers there", true, "b"],
-    ["servers cannot be told apart, because they have no join tokens", false, "a"],
-  ])("is the next server's where %s", async (_, joinTokens, answers) => {
+    ["servers cannot be distinguished, because they have no join tokens", false, "a"],
+  ])("goes to the next server if %s", async (_, joinTokens, answers) => {
     const other = new SimulatedServer("other");
     await using house = await reaching(other, new SimulatedServer("a", at));
     await house.registry.registerServer({ ...offer, serverId: "other", address: other.address });
@@ -200,7 +200,7 @@ describe("an address", () => {
     expect(await stateOf(house, "a")).toBeUndefined();
   });
 
-  it("of a lost server is the next server's, whoever answers there", async () => {
+  it("of a lost server goes to the next server, even if the lost one answers there", async () => {
     await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
     const server = await house.serve("a", at);
     for (let second = 0; second < 12; second++) {
@@ -217,7 +217,12 @@ describe("an address", () => {
 describe("a report", () => {
   it.each<[string, bigint, RegExp, Code]>([
     ["of an earlier registration", 1n, /lease of server "a" has run out/, Code.FailedPrecondition],
-    ["of a later registration than any", 3n, /it registered again/, Code.FailedPrecondition],
+    [
+      "of a registration that does not exist yet",
+      3n,
+      /it registered again/,
+      Code.FailedPrecondition,
+    ],
   ])("%s is refused", async (_, epoch, message, code) => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
@@ -232,7 +237,7 @@ describe("a report", () => {
     expect(servers).toMatchObject([{ worlds: [world] }]);
   });
 
-  it("of an unknown server is refused, and so is one with too many worlds", async () => {
+  it("of an unknown server, or with too many worlds, is refused", async () => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
     await expect(house.registry.renewServer({ serverId: "a", epoch: 1n })).rejects.toSatisfy(
@@ -244,7 +249,7 @@ describe("a report", () => {
     ).rejects.toSatisfy(refused(Code.ResourceExhausted, /limit: maxWorldsPerServer/));
   });
 
-  it("of a server that was lost, or is gone, is refused", async () => {
+  it("of a lost server, or one that is gone, is refused", async () => {
     await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
     const server = await house.serve("a");
     await house.registry.deregisterServer({ serverId: "a" });
@@ -275,7 +280,7 @@ describe("a report", () => {
 });
 
 describe("a server that leaves", () => {
-  it("may say so twice, and once it is gone it no longer drains", async () => {
+  it("may drain and deregister repeatedly; a drain after it is gone has no effect or is refused", async () => {
     await using house = await House.open();
     await house.serve("a");
     await house.registry.drainServer({ serverId: "a" });

@@ -22,7 +22,7 @@ import { duration, time } from "./messages.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 import { ServerAddresses } from "./server-addresses.ts";
 
-/** Additional parts of the registry. */
+/** Dependencies of the registry. */
 export interface RegistryContext extends ServiceContext {
   readonly servers: WorldServers;
   readonly issuer: TokenIssuer;
@@ -76,7 +76,7 @@ function checkRequest(
   if (serverId === "" || serverId.length > maxIdLength) {
     throw invalid(
       "server_id",
-      `an id of 1 to ${maxIdLength} characters, another one for each run of the process`,
+      `an id of 1 to ${maxIdLength} characters, a different one for each run of the process`,
       `"${shorten(serverId)}"`,
     );
   }
@@ -97,7 +97,7 @@ function checkRequest(
   ) {
     throw new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `there is room for ${settings.maxServers} servers and all is in use (limit: maxServers)`,
+      `too many servers: expected at most ${settings.maxServers}; wait until one has left (limit: maxServers)`,
     );
   }
 }
@@ -111,7 +111,7 @@ function checkWorlds(
   }
   throw new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `expected at most ${settings.maxWorldsPerServer} worlds of a server, received ${worlds.length} (limit: maxWorldsPerServer)`,
+    `too many worlds: expected at most ${settings.maxWorldsPerServer} of one server, received ${worlds.length}; run more servers with fewer worlds each (limit: maxWorldsPerServer)`,
   );
 }
 
@@ -126,19 +126,18 @@ async function callBack(
     if (isDmEnvRpcError(error) && error.code === "INVALID_ARGUMENT") {
       throw error;
     }
-    // Only the operator's log has the reason: it could reveal open ports of the matchmaker's
-    // network to a caller.
+    // The reason is only logged: to a caller, it could reveal open ports of the matchmaker's network.
     emit({ kind: "server-refused", serverId, address, error: toError(error) });
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
-      `expected a dm_env_rpc server at "${shorten(address)}", received no answer of one within ${settings.callbackMs} ms; register the address under which the matchmaker and the agents reach the server, once it listens`,
+      `expected a dm_env_rpc server at "${shorten(address)}", received no valid answer within ${settings.callbackMs} ms; register the address under which the matchmaker and the agents reach the server, once it listens`,
     );
   }
 }
 
 /**
- * Returns the secret that a caller must present: operators need none, nor does any caller without
- * `authorize`.
+ * Returns the secret that a caller must match; undefined for an operator, and for any caller without
+ * `authorize`, which may change every server.
  */
 function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): string | undefined {
   const caller = callerOf(call);
@@ -161,8 +160,8 @@ function checkSecret(server: ServerRecord | undefined, secret: string): void {
 }
 
 /**
- * Refuses an address at which another registered server answers. A registration without a server,
- * because it was restarted or never existed, is replaced.
+ * Refuses an address at which another registered server answers. A registration whose server does
+ * not answer there, because it restarted or never existed, is replaced.
  */
 async function checkRivals(
   { replica, servers, settings }: RegistryContext,
@@ -174,13 +173,13 @@ async function checkRivals(
     if (id === serverId || (value?.state !== "serving" && value?.state !== "draining")) {
       continue;
     }
-    // Without tokens servers cannot be distinguished: the latest one has the address.
+    // Without tokens, servers cannot be distinguished: the latest registration gets the address.
     if (!value.joinTokens || !(await servers.isThere(value, settings.callbackMs))) {
       continue;
     }
     throw new DmEnvRpcError(
       "ALREADY_EXISTS",
-      `another server, "${shorten(id)}", is registered at "${shorten(address)}" and answers there; register each server with the address under which it alone is reached`,
+      `another server, "${shorten(id)}", is registered at "${shorten(address)}" and answers there; register each server with an address of its own`,
     );
   }
 }
@@ -203,10 +202,10 @@ async function register(
     if (known?.value.state === "gone") {
       throw new DmEnvRpcError(
         "ABORTED",
-        `the worlds of server "${shorten(serverId)}" are being given up; register again in a moment`,
+        `the worlds of server "${shorten(serverId)}" are being given up; register again later`,
       );
     }
-    // A caller that ended this call may have registered elsewhere since, with its current worlds.
+    // A caller that has aborted this call may have registered elsewhere, with its current worlds.
     signal.throwIfAborted();
     const epoch = (known?.value.epoch ?? 0) + 1;
     const server: ServerRecord = {
@@ -232,7 +231,7 @@ async function register(
         worlds: worlds.map(reportedWorld),
       }),
     ];
-    // The server that had the address before is gone.
+    // The previous server at this address is gone.
     for (const id of addresses.at(address)) {
       const other = replica.get("server", id);
       if (id !== serverId && other !== undefined && other.value.state !== "gone") {
@@ -274,7 +273,7 @@ async function renew(
     if (server.value.epoch > epoch || state === "lost" || state === "gone") {
       throw outdated(serverId);
     }
-    // A caller that ended this call may have sent a newer report elsewhere.
+    // A caller that has aborted this call may have sent a newer report elsewhere.
     signal.throwIfAborted();
     const report = replica.get("report", serverId);
     if (number > 0 && number <= (report?.value.number ?? 0)) {

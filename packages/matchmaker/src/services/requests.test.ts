@@ -21,7 +21,7 @@ const refused = (code: Code, message: RegExp) => (error: unknown) => {
   return received === code;
 };
 
-/** A store that does not notify: its matchmaker knows only what it reads. */
+/** Wraps a store so that it never notifies: its matchmaker knows only what it reads. */
 const behind = (store: Store): Store => ({
   ...store,
   onChange: () => () => {},
@@ -29,7 +29,7 @@ const behind = (store: Store): Store => ({
 });
 
 describe("a ticket that is created", () => {
-  it("has all that its creator wrote, and is returned again with it", async () => {
+  it("has everything that its creator sent, and is returned by a repeated create", async () => {
     await using house = await House.open();
     const request = {
       ticketId: "mine",
@@ -54,13 +54,13 @@ describe("a ticket that is created", () => {
     };
     expect(ticket).toMatchObject(content);
     expect(await house.ticket("mine")).toMatchObject(content);
-    // A repeated call: its first response may have been lost.
+    // The first response may have been lost, so the client repeats the call.
     const repeated = await house.frontend.createTicket(request);
     expect(repeated.ticket?.createTime).toEqual(ticket?.createTime);
     expect(house.matchmaker.counts().tickets.waiting).toBe(1);
   });
 
-  it("has defaults for what its creator left out", async () => {
+  it("has defaults for the fields that its creator left out", async () => {
     await using house = await House.open();
     const { ticket } = await house.frontend.createTicket({});
     expect(ticket).toMatchObject({
@@ -82,12 +82,12 @@ describe("a ticket that is created", () => {
     ["latencies", { latenciesMs: { eu: 5 } }],
     ["search fields", { searchFields: { tags: ["b"] } }],
     ["extensions", { extensions: { note: { typeUrl: "t", value: new Uint8Array([1]) } } }],
-  ])("is refused if its id has another %s", async (_, other) => {
+  ])("is refused if its id belongs to a ticket with another %s", async (_, other) => {
     await using house = await House.open();
     const request = { ticketId: "mine", profile: "any" };
     await house.frontend.createTicket(request);
     await expect(house.frontend.createTicket({ ...request, ...other })).rejects.toSatisfy(
-      refused(Code.AlreadyExists, /there is a ticket "mine" with another content/),
+      refused(Code.AlreadyExists, /received "mine" of a ticket with different content/),
     );
   });
 
@@ -113,11 +113,19 @@ describe("a ticket that is created", () => {
       { latenciesMs: { eu: Number.POSITIVE_INFINITY } },
       /latencies_ms "eu".*Infinity/,
     ],
-    ["a latency that is no number", { latenciesMs: { eu: Number.NaN } }, /latencies_ms "eu".*NaN/],
-    ["a party over the limit", { partySize: 5 }, /party_size: expected at most 4.*maxPartySize/],
-    ["a party that no match has room for", { partySize: 3 }, /party_size: expected at most 2/],
     [
-      "a party that its profile has no room for",
+      "a latency that is not a number",
+      { latenciesMs: { eu: Number.NaN } },
+      /latencies_ms "eu".*NaN/,
+    ],
+    ["a party over the limit", { partySize: 5 }, /party_size: expected at most 4.*maxPartySize/],
+    [
+      "a party that is too large for every match",
+      { partySize: 3 },
+      /party_size: expected at most 2/,
+    ],
+    [
+      "a party that is too large for its profile",
       { partySize: 3, profile: "any" },
       /profile "any" has room for/,
     ],
@@ -129,17 +137,17 @@ describe("a ticket that is created", () => {
     expect(house.matchmaker.counts().tickets.waiting).toBe(0);
   });
 
-  it("is refused for a profile that does not exist, naming those that do", async () => {
+  it("is refused for an unknown profile, and the error lists known ones", async () => {
     await using house = await House.open({
       profiles: Array.from({ length: 20 }, (_, at) => profile({ name: `profile-${at + 10}` })),
     });
     const creating = house.frontend.createTicket({ profile: "other" });
     await expect(creating).rejects.toSatisfy(
-      refused(Code.NotFound, /"other".*there are: "profile-10".*"profile-25"$/),
+      refused(Code.NotFound, /"other".*known profiles: "profile-10".*"profile-25"$/),
     );
     await using empty = await House.open({ profiles: [] });
     await expect(empty.frontend.createTicket({ profile: "other" })).rejects.toSatisfy(
-      refused(Code.NotFound, /there are none yet/),
+      refused(Code.NotFound, /no profile exists yet/),
     );
   });
 
@@ -151,7 +159,7 @@ describe("a ticket that is created", () => {
     expect(ticket?.profile).toBe("new");
   });
 
-  it("is refused over its limit of bytes, and accepted at the limit", async () => {
+  it("is refused past maxTicketBytes, and accepted at the limit", async () => {
     await using house = await House.open({ settings: { maxTicketBytes: 100 } });
     // The field's tag and length take two bytes, and three from 128 bytes on.
     await house.frontend.createTicket({ ticketId: "x".repeat(98) });
@@ -160,7 +168,7 @@ describe("a ticket that is created", () => {
     );
   });
 
-  it("has a priority only if an operator gives it one, where callers are known", async () => {
+  it("may have a priority only from an operator, if authorize is configured", async () => {
     await using house = await House.open({ authorize: byName });
     const request = { priority: 1 };
     await expect(house.frontend.createTicket(request, as("agent"))).rejects.toSatisfy(
@@ -173,19 +181,25 @@ describe("a ticket that is created", () => {
 });
 
 describe("the limits of tickets", () => {
-  it("refuse one ticket too many of all callers, and accept a repeated call", async () => {
+  it("refuse a ticket past maxTickets, and accept a repeated create", async () => {
     await using house = await House.open({ settings: { maxTickets: 2 } });
     await house.frontend.createTicket({ ticketId: "one" });
     await house.frontend.createTicket({ ticketId: "two" });
     const error = await house.frontend.createTicket({}).catch(ConnectError.from);
-    expect(String(error)).toMatch(/room for 2 tickets.*limit: maxTickets/);
+    expect(String(error)).toMatch(/too many tickets: expected at most 2; .*limit: maxTickets/);
     await house.frontend.createTicket({ ticketId: "two" });
   });
 
   it.each([
-    ["maxTicketsBytes", /there is room for .* bytes of tickets.*limit: maxTicketsBytes\)/],
-    ["maxTicketsBytesPerCaller", /tickets of a caller may take.*maxTicketsBytesPerCaller\)/],
-  ])("bound their memory, exactly (%s)", async (limit, message) => {
+    [
+      "maxTicketsBytes",
+      /too many bytes of tickets: expected at most \d+; .*limit: maxTicketsBytes\)/,
+    ],
+    [
+      "maxTicketsBytesPerCaller",
+      /too many bytes of tickets: expected at most \d+ of one caller; .*maxTicketsBytesPerCaller\)/,
+    ],
+  ])("bound the memory of tickets exactly (%s)", async (limit, message) => {
     // 700 bytes and two for each character of the id.
     const most = 2 * 700 + 4;
     await using exact = await House.open({ authorize: byName, settings: { [limit]: most } });
@@ -221,7 +235,7 @@ describe("the limits of tickets", () => {
     await expect(create(701 + bytes)).rejects.toThrow(/maxTicketsBytes/);
   });
 
-  it("count the tickets of one caller that have not ended", async () => {
+  it("count only the tickets of one caller that have not ended", async () => {
     await using house = await House.open({
       authorize: byName,
       settings: { maxTicketsPerCaller: 2 },
@@ -230,7 +244,10 @@ describe("the limits of tickets", () => {
     const { ticket } = await create("one");
     await create("one");
     await expect(create("one")).rejects.toSatisfy(
-      refused(Code.ResourceExhausted, /2 tickets that have not ended.*maxTicketsPerCaller/),
+      refused(
+        Code.ResourceExhausted,
+        /too many tickets: expected at most 2 of one caller that have not ended.*maxTicketsPerCaller/,
+      ),
     );
     await create("other");
     for (let count = 0; count < 3; count++) {
@@ -240,7 +257,7 @@ describe("the limits of tickets", () => {
     await create("one");
   });
 
-  it("give back the memory of tickets that are deleted", async () => {
+  it("free the memory of deleted tickets", async () => {
     await using house = await House.open({
       authorize: byName,
       settings: { maxTicketsBytesPerCaller: 702, retainMs: 1_000 },
@@ -253,7 +270,7 @@ describe("the limits of tickets", () => {
     await create("b");
   });
 
-  it("count the tickets that a matchmaker finds in its store", async () => {
+  it("include the tickets that a matchmaker finds in its store", async () => {
     const settings = { maxTicketsBytes: 702 };
     await using house = await House.open({ settings });
     await house.frontend.createTicket({ ticketId: "a" });
@@ -263,7 +280,7 @@ describe("the limits of tickets", () => {
 });
 
 describe("a cancel", () => {
-  it("is reported once, and answers with the ticket as it ended", async () => {
+  it("is reported once, and returns the cancelled ticket", async () => {
     await using house = await House.open();
     const [id = ""] = await house.tickets(1);
     house.time.advance(10);
@@ -289,7 +306,7 @@ describe("a cancel", () => {
     expect(ticket?.state).toBe(TicketState.COMPLETED);
   });
 
-  it("of a ticket that does not exist is refused, and so is one of another caller's", async () => {
+  it("of an unknown ticket, or of another caller's ticket, is refused", async () => {
     await using house = await House.open({ authorize: byName });
     await house.frontend.createTicket({ ticketId: "mine" }, as("one"));
     for (const [id, name] of [
@@ -304,7 +321,7 @@ describe("a cancel", () => {
     expect(ticket?.state).toBe(TicketState.CANCELLED);
   });
 
-  it("at another matchmaker of a ticket that was matched since leaves the match", async () => {
+  it("at another matchmaker removes the ticket from a match that was made in the meantime", async () => {
     await using house = await House.open({ profiles: [profile({ backfill: true })] });
     await using other = await House.open({ store: behind(house.store), profiles: [] });
     const release = house.servers.hold("create");
@@ -317,18 +334,18 @@ describe("a cancel", () => {
     await house.settle();
     expect(await house.states([second, third])).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
+});
 
-  it("of a ticket that was created at another matchmaker is found, read and watched", async () => {
-    await using house = await House.open();
-    await using other = await House.open({ store: behind(house.store), profiles: [] });
-    const [read = "", watched = "", cancelled = ""] = await house.tickets(3);
-    expect((await other.ticket(read)).id).toBe(read);
-    const stream = other.frontend.watchTicket({ ticketId: watched });
-    const first = await stream[Symbol.asyncIterator]().next();
-    expect(first.value?.ticket?.id).toBe(watched);
-    await other.frontend.cancelTicket({ ticketId: cancelled });
-    expect(await house.states([cancelled])).toEqual(["CANCELLED"]);
-  });
+it("a ticket that was created at another matchmaker can be read, watched and cancelled", async () => {
+  await using house = await House.open();
+  await using other = await House.open({ store: behind(house.store), profiles: [] });
+  const [read = "", watched = "", cancelled = ""] = await house.tickets(3);
+  expect((await other.ticket(read)).id).toBe(read);
+  const stream = other.frontend.watchTicket({ ticketId: watched });
+  const first = await stream[Symbol.asyncIterator]().next();
+  expect(first.value?.ticket?.id).toBe(watched);
+  await other.frontend.cancelTicket({ ticketId: cancelled });
+  expect(await house.states([cancelled])).toEqual(["CANCELLED"]);
 });
 
 it("a watch ends with the last state of its ticket", async () => {
@@ -347,7 +364,7 @@ it("a watch ends with the last state of its ticket", async () => {
 });
 
 describe("a caller's rate", () => {
-  it("names the seconds until its next call", async () => {
+  it("is enforced with an error that gives the seconds until the next call", async () => {
     await using house = await House.open({ authorize: byName, settings: { maxCallsPerSecond: 1 } });
     const call = () => house.frontend.createTicket({}, as("quick"));
     for (let count = 0; count < 4; count++) {

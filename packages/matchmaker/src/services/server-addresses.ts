@@ -3,7 +3,7 @@ import { parseAddress } from "@dm-env-rpc/transport";
 import type { ServerRecord } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
-/** The registered servers by address, whichever way it is spelled. */
+/** Registered servers by the canonical form of their address. */
 export class ServerAddresses {
   readonly #ids = new Map<string, Set<string>>();
 
@@ -49,7 +49,7 @@ export class ServerAddresses {
   }
 }
 
-/** Returns the one spelling of an address. */
+/** Returns the canonical form of an address. */
 function canonical(address: string): string {
   return parseAddress(address).url;
 }

@@ -2,10 +2,10 @@
 import { type Assignment, hasEnded, type Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
-/** Measured bytes of a ticket besides its creator's data. */
+/** Measured bytes of a ticket without its creator's data. */
 const overheadBytes = 700;
 
-/** Resources of tickets. */
+/** Resources that a caller's tickets use. */
 interface Account {
   bytes: number;
   /** Tickets that have not ended. */
@@ -13,7 +13,7 @@ interface Account {
 }
 
 /**
- * Memory of tickets in this process, in total and by caller, including those that are being
+ * Memory of tickets in this process, in total and by caller, including tickets that are being
  * created.
  */
 export class TicketBudget {
@@ -37,7 +37,7 @@ export class TicketBudget {
     });
   }
 
-  /** Estimated total. */
+  /** Estimated memory of all tickets, in bytes. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -47,7 +47,11 @@ export class TicketBudget {
     return this.#accounts.get(caller) ?? { bytes: 0, open: 0 };
   }
 
-  /** Counts a ticket that is being created. @returns A function that ends that, once. */
+  /**
+   * Counts a ticket that is being created.
+   *
+   * @returns A function that stops counting the ticket; call it exactly once.
+   */
   reserve(ticket: Ticket): () => void {
     this.#add(ticket, 1);
     return () => this.#add(ticket, -1);
@@ -70,7 +74,7 @@ export class TicketBudget {
   }
 }
 
-/** Estimates the memory of a ticket: two bytes for each character that its creator wrote, one for each of base64. */
+/** Estimates the memory of a ticket: two bytes for each character of its text, one for each of base64. */
 export function ticketBytes(ticket: Ticket): number {
   const { doubles, strings, tags } = ticket.search;
   let characters = ticket.id.length + ticket.profile.length;

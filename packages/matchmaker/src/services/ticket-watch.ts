@@ -3,17 +3,17 @@ import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { Ticket } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
-/** Watchers of tickets. */
+/** Watches of tickets. */
 export class TicketWatch {
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #replica: Replica;
   readonly #stop: () => void;
-  #cancelLook: () => void = () => {};
+  #cancelTimer: () => void = () => {};
   #isClosed = false;
 
-  /** @param everyMs Interval in which watches of unchanged tickets look for news. */
+  /** @param everyMs Interval at which a watch of an unchanged ticket calls `isNews`. */
   constructor(replica: Replica, time: TimeSource, everyMs: number) {
-    this.#look(time, everyMs);
+    this.#startTimer(time, everyMs);
     this.#replica = replica;
     this.#stop = replica.onChange(({ kind, id }) => {
       if (kind !== "ticket") {
@@ -29,14 +29,14 @@ export class TicketWatch {
   close(): void {
     this.#isClosed = true;
     this.#stop();
-    this.#cancelLook();
+    this.#cancelTimer();
     this.#wakeAll();
   }
 
-  #look(time: TimeSource, everyMs: number): void {
-    this.#cancelLook = time.after(everyMs, () => {
+  #startTimer(time: TimeSource, everyMs: number): void {
+    this.#cancelTimer = time.after(everyMs, () => {
       this.#wakeAll();
-      this.#look(time, everyMs);
+      this.#startTimer(time, everyMs);
     });
   }
 
@@ -49,10 +49,10 @@ export class TicketWatch {
   }
 
   /**
-   * Yields a ticket now and whenever it changes, until it is deleted. A slow reader misses states
-   * in between and gets the latest.
+   * Yields the current state of a ticket, then each change, until the ticket is deleted. A slow
+   * reader misses intermediate states and receives the latest one.
    *
-   * @param isNews Returns true to yield an unchanged ticket again; called every `everyMs`.
+   * @param isNews Returns true if an unchanged ticket is to be yielded again; called every `everyMs`.
    */
   async *follow(
     id: string,
