@@ -9,8 +9,8 @@ export interface Proofs {
   /** Grants the role of a server. */
   readonly serverToken: string | undefined;
   /**
-   * Names of the agents by token. Without tokens and an authority of agents, every caller is an
-   * agent.
+   * Names of the agents by token. If there are neither agent tokens nor an authority of agents,
+   * every caller is an agent.
    */
   readonly agentTokens: ReadonlyMap<string, string> | undefined;
   /** Certificate authorities by the role that they grant, in PEM. */
@@ -65,7 +65,7 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
 }
 
 /**
- * Parses agents' tokens: one name and token per line; empty lines and lines that begin with # are
+ * Parses agents' tokens: a name and a token per line. Empty lines and lines that begin with # are
  * ignored.
  */
 export function readAgentTokens(text: string, file: string): ReadonlyMap<string, string> {
@@ -81,7 +81,9 @@ export function readAgentTokens(text: string, file: string): ReadonlyMap<string,
       throw new Error(`${file}: line ${index + 1}: expected a name and a token`);
     }
     if (names.has(name) || tokens.has(token)) {
-      throw new Error(`${file}: line ${index + 1}: its name or its token is on an earlier line`);
+      throw new Error(
+        `${file}: line ${index + 1}: expected a new name and a new token, received one of an earlier line`,
+      );
     }
     names.add(name);
     tokens.set(token, name);
@@ -90,8 +92,8 @@ export function readAgentTokens(text: string, file: string): ReadonlyMap<string,
 }
 
 /**
- * Creates the function that finds the role of a verified certificate. With one authority it is the
- * role of that one. With several it is the role of the issuer, and a certificate that none of them
+ * Creates the function that returns the role of a verified certificate. With one authority, it is the
+ * role of that authority. With several, it is the role of the issuer; a certificate that none of them
  * issued directly has no role.
  */
 function certificateReader(

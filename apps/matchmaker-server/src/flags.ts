@@ -30,7 +30,7 @@ export interface Flags {
 
 type Setting = keyof MatchmakerSettings;
 
-/** The settings of a matchmaker with their flags. */
+/** Flags of a matchmaker's settings. */
 const settingFlags: ReadonlyMap<Setting, string> = new Map(
   (Object.keys(defaultSettings) as Setting[]).map((name) => [
     name,
@@ -47,27 +47,26 @@ usage: dm-env-rpc-matchmaker-server [options]
 
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
-  --allow-insecure       listen beyond this machine in plain text, which others may read
-  --allow-origins LIST   origins of the pages that may call it, separated by commas; * for all (none)
-  --tls-cert FILE        certificate to serve TLS with, as PEM, and to show to environment servers and Redis
+  --allow-insecure       listen on a public address without TLS; others can then read the traffic
+  --allow-origins LIST   origins of pages that may call the matchmaker, separated by commas; * for all (none)
+  --tls-cert FILE        certificate to serve TLS with, as PEM; also presented to environment servers and Redis
   --tls-key FILE         its key
-  --ca FILE              authority of the certificates of environment servers and of Redis
-  --operator-token FILE  only clients with the token in this file, or a certificate of --operator-ca,
-                         register servers and use the admin service (all clients)
+  --ca FILE              authority of the certificates of environment servers and Redis, as PEM
+  --operator-token FILE  token of operators, which may do everything; with no token and no authority
+                         at all, every client may
   --operator-ca FILE     authority of operators' certificates, as PEM; with --tls-cert
-  --server-token FILE    clients with the token in this file register servers and do nothing else (only
-                         operators register)
+  --server-token FILE    token of servers, which may register and do nothing else
   --server-ca FILE       authority of servers' certificates, as PEM; with --tls-cert
-  --agent-tokens FILE    only clients with a token in this file, or a certificate of --agent-ca, request
-                         matches: a name and a token on each line (all clients)
+  --agent-tokens FILE    a name and a token on each line; only clients with one of the tokens, or a
+                         certificate of --agent-ca, may request matches (all clients)
   --agent-ca FILE        authority of agents' certificates, as PEM; with --tls-cert
-  --redis URL            keep the state in Redis 7 or later, for several matchmakers; rediss:// for TLS
+  --redis URL            Redis 7 or later that keeps the state, for several matchmakers; rediss:// for TLS
                          (in memory)
-  --redis-prefix TEXT    prefix of its keys ({matchmaker}:)
+  --redis-prefix TEXT    prefix of the keys in Redis ({matchmaker}:)
   --profiles FILE        match profiles to start with: a JSON list
   --key FILE             Ed25519 key that join tokens are signed with, as PEM (a new
                          one, stored with the state)
-  --metrics-port N       serve metrics for Prometheus at /metrics; 0 picks a port (no metrics)
+  --metrics-port N       port for Prometheus metrics at /metrics; 0 picks one (no metrics)
   --log-level LEVEL      ${logLevels.join(", ")} (info)
   --help, --version
 
@@ -75,7 +74,7 @@ Times and limits, each with its default; -ms is milliseconds:
 
 ${[...settingFlags].map(([name, flag]) => `  --${flag} N`.padEnd(32) + defaultSettings[name]).join("\n")}
 
-The environment may set each flag, too: --redis-prefix as MATCHMAKER_REDIS_PREFIX.
+Each flag may also be set in the environment: --redis-prefix as MATCHMAKER_REDIS_PREFIX.
 `;
 
 const options = {
@@ -112,7 +111,7 @@ function readSettings(text: (flag: string) => string | undefined): Partial<Match
       continue;
     }
     if (!/^\d+$/.test(given)) {
-      throw new Error(`--${flag} takes a number, received "${given}"; see --help`);
+      throw new Error(`--${flag}: expected a number, received "${given}"; see --help`);
     }
     settings[name] = Number(given);
   }
@@ -147,28 +146,36 @@ export function readFlags(
     if (value <= 65_535) {
       return value;
     }
-    throw new Error(`--${flag} takes an integer from 0 to 65535, received "${given}"; see --help`);
+    throw new Error(
+      `--${flag}: expected an integer from 0 to 65535, received "${given}"; see --help`,
+    );
   };
   const tls = [text("tls-cert"), text("tls-key")] as const;
   if ((tls[0] === undefined) !== (tls[1] === undefined)) {
-    throw new Error("--tls-cert and --tls-key go together, received one of them; see --help");
+    throw new Error(
+      `--tls-cert and --tls-key: expected both, received only ${tls[0] === undefined ? "--tls-key" : "--tls-cert"}; see --help`,
+    );
   }
   for (const flag of ["operator-ca", "server-ca", "agent-ca"]) {
     if (text(flag) !== undefined && tls[0] === undefined) {
-      throw new Error(`--${flag} goes with --tls-cert and --tls-key, received none; see --help`);
+      throw new Error(
+        `--${flag}: expected together with --tls-cert and --tls-key, received it alone; see --help`,
+      );
     }
   }
   const logLevel = text("log-level") ?? "info";
   const level = logLevels.find((known) => known === logLevel);
   if (level === undefined) {
-    throw new Error(`--log-level takes one of ${logLevels.join(", ")}, received "${logLevel}"`);
+    throw new Error(
+      `--log-level: expected one of ${logLevels.join(", ")}, received "${logLevel}"; see --help`,
+    );
   }
   const insecure = values["allow-insecure"] ?? text("allow-insecure");
   const allowInsecure = insecure === true || insecure === "true" || insecure === "1";
   const host = text("host") ?? "127.0.0.1";
   if (tls[0] === undefined && !allowInsecure && !isLoopback(host)) {
     throw new Error(
-      `--host ${host} is beyond this machine: it takes --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
+      `--host ${host} is not a loopback address: expected --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
     );
   }
   return {

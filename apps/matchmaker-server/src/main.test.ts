@@ -15,7 +15,7 @@ import { makeCertificates, opensslMissing } from "../../../packages/server/testi
 const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const oneLine = /^[^\n]+\n$/;
 
-/** A folder of files for one test. */
+/** Creates a folder of files for one test. */
 async function filesIn(
   files: Readonly<Record<string, string>>,
 ): Promise<AsyncDisposable & { at(name: string): string }> {
@@ -40,7 +40,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 
 describe("matchmaker-server", () => {
   it.each(["SIGTERM", "SIGINT"] as const)(
-    "serves, and ends cleanly on %s while somebody watches",
+    "serves, and exits cleanly on %s while a watch is open",
     async (signal) => {
       await using program = start(["--port", "0"]);
       const baseUrl = await program.says(/^listening on (http:\/\/\S+)\n/);
@@ -103,7 +103,7 @@ describe("matchmaker-server", () => {
     }
   });
 
-  it("lets a caller with the servers' token register servers and do nothing else", async () => {
+  it("lets a caller with the server token register servers, but do nothing else", async () => {
     await using files = await filesIn({ operator: "open-sesame\n", server: "let-me-serve\n" });
     await using program = start([
       ...["--port", "0", "--server-lease-ms", "7000"],
@@ -123,7 +123,7 @@ describe("matchmaker-server", () => {
     await admin.listProfiles({}, as("open-sesame"));
   });
 
-  it("lets only a caller with the operators' token register servers and use the admin service", async () => {
+  it("lets only callers with the operator token register servers and use the admin service", async () => {
     await using files = await filesIn({ token: "open-sesame\n" });
     await using program = start(["--port", "0", "--operator-token", files.at("token")]);
     const baseUrl = await program.says(/^listening on (\S+)\n/);
@@ -139,7 +139,7 @@ describe("matchmaker-server", () => {
       () => admin.watch({})[Symbol.asyncIterator]().next(),
     ]) {
       await expect(call()).rejects.toThrow(
-        /\[permission_denied\] (AdminService takes a caller of the role "operator"|RegistryService takes a caller of the role "server" or "operator"), and yours is "agent"/,
+        /\[permission_denied\] (AdminService: expected a caller with the role "operator"|RegistryService: expected a caller with the role "server" or "operator"), received one with the role "agent"/,
       );
     }
     await admin.listProfiles({}, as("open-sesame"));
@@ -149,7 +149,7 @@ describe("matchmaker-server", () => {
   });
 
   it.skipIf(noOpenssl !== undefined)(
-    "lets only who has an operator's certificate register servers and use the admin service",
+    "lets only callers with an operator's certificate register servers and use the admin service",
     async () => {
       const { authority, server, operator } = makeCertificates();
       await using files = await filesIn({ ca: authority, cert: server.cert, key: server.key });
@@ -194,7 +194,7 @@ describe("matchmaker-server", () => {
   });
 
   it.skipIf(noOpenssl !== undefined)(
-    "knows operators, servers and agents by the authorities of their certificates",
+    "recognizes operators, servers and agents by the authorities of their certificates",
     async () => {
       const [operators, servers, agents] = [
         makeCertificates(),
@@ -254,7 +254,7 @@ describe("matchmaker-server", () => {
     [["--server-ca", "ca.pem"], /--server-ca.*--tls-cert/],
     [["--agent-ca", "ca.pem"], /--agent-ca.*--tls-cert/],
     [["--agent-tokens", main], /main\.js: line \d+: expected a name and a token/],
-    [["--server-lease-ms", "soon"], /--server-lease-ms takes a number, received "soon"/],
+    [["--server-lease-ms", "soon"], /--server-lease-ms: expected a number, received "soon"/],
     [["--max-tickets", "0"], /maxTickets/],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
   ])("names the mistake in %j in one line", async (args, message) => {

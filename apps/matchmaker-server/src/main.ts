@@ -14,7 +14,7 @@ import { logEvent } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { readProfiles } from "./profiles.ts";
 
-/** Time for open calls after a signal, in ms. */
+/** Time for open calls to finish after a signal, in ms. */
 const graceMs = 1_000;
 
 async function main(): Promise<void> {
@@ -84,8 +84,7 @@ async function main(): Promise<void> {
       addReflection(router, []);
     },
     onEvent: (event) => {
-      // Without its store the process is healthy but its services are not: a restart would not
-      // help.
+      // Without the store the services are not healthy, but the process is: a restart would not help.
       if (event.kind === "store-failed" || event.kind === "store-recovered") {
         for (const { typeName } of services) {
           health.setServing(typeName, event.kind === "store-recovered");
@@ -104,7 +103,7 @@ async function main(): Promise<void> {
   const stop = (): void => {
     health.stopServing();
     health.close();
-    // Creating a world may take long, and another matchmaker takes it over.
+    // Exits even if a world is still being created: another matchmaker takes over.
     setTimeout(() => process.exit(0), 5 * graceMs).unref();
     Promise.all([server.close({ graceMs }), exporter?.close()]).then(
       () => process.exit(0),
@@ -113,7 +112,8 @@ async function main(): Promise<void> {
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);
-  // The caller may send a signal as soon as it reads this line.
+  // The parent process may send a signal as soon as it reads this line, so the handlers are
+  // installed first.
   process.stdout.write(`listening on ${server.url}\n`);
   if (exporter !== undefined) {
     process.stdout.write(`metrics at ${exporter.url}\n`);
@@ -135,7 +135,8 @@ function listenTls(
 }
 
 /**
- * Returns the TLS options for environment servers, which see the certificate if they request one.
+ * Returns the TLS options for environment servers and Redis. The certificate is presented to a server
+ * that requests one.
  */
 function openTls({ tlsCert, tlsKey }: Flags, ca: string | undefined): OpenTls {
   return {
@@ -151,7 +152,7 @@ function tokenIn(text: string, flag: string, file: string | undefined): string {
   if (/^\S+$/.test(token)) {
     return token;
   }
-  throw new Error(`${flag} takes a file with a token in it, received ${file}`);
+  throw new Error(`${flag}: expected a file that contains one token, received ${file}`);
 }
 
 function fail(error: unknown): void {

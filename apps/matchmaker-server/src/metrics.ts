@@ -35,14 +35,14 @@ export function createMetrics(): Metrics {
   });
   const waits = new Histogram({
     name: `${prefix}ticket_wait_seconds`,
-    help: "From the creation of a ticket to its assignment",
+    help: "Time from the creation of a ticket to its assignment",
     labelNames: ["profile"],
     buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300],
     registers,
   });
   const ticks = new Histogram({
     name: `${prefix}tick_seconds`,
-    help: "How long one look of the director took",
+    help: "Duration of a tick of the director",
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5],
     registers,
   });
@@ -54,13 +54,13 @@ export function createMetrics(): Metrics {
   });
   const worlds = new Counter({
     name: `${prefix}world_calls_total`,
-    help: "Calls to environment servers, by what came of them",
+    help: "Calls to environment servers, by outcome",
     labelNames: ["what", "outcome"],
     registers,
   });
   const faults = new Counter({
     name: `${prefix}faults_total`,
-    help: "What went wrong",
+    help: "Faults, by kind of event",
     labelNames: ["kind"],
     registers,
   });
@@ -104,7 +104,7 @@ export function createMetrics(): Metrics {
     watch(matchmaker) {
       new Gauge({
         name: `${prefix}leading`,
-        help: "1 in the matchmaker that makes the matches",
+        help: "1 if this matchmaker leads",
         registers,
         collect() {
           this.set(matchmaker.isLeading ? 1 : 0);
@@ -120,7 +120,7 @@ export function createMetrics(): Metrics {
       });
       new Gauge({
         name: `${prefix}tickets`,
-        help: "Tickets by state",
+        help: "Number of tickets, by state",
         labelNames: ["state"],
         registers,
         collect() {
@@ -133,7 +133,7 @@ export function createMetrics(): Metrics {
       for (const what of ["servers", "worlds", "matches"] as const) {
         new Gauge({
           name: `${prefix}${what}`,
-          help: `How many ${what} there are`,
+          help: `Number of ${what}`,
           registers,
           collect() {
             this.set(matchmaker.counts()[what]);

@@ -15,7 +15,7 @@ export function readProfiles(text: string, file: string): MatchProfile[] {
     throw new Error(`${file}: expected JSON: ${error instanceof Error ? error.message : error}`);
   }
   if (!Array.isArray(json)) {
-    throw new Error(`${file}: expected a list of match profiles`);
+    throw new Error(`${file}: expected a JSON list of match profiles`);
   }
   return json.map((profile, index) => {
     try {
