@@ -17,13 +17,7 @@ import {
   subprotocol,
 } from "../websocket/protocol.ts";
 import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
-import {
-  isTooLarge,
-  PatientWebSocket,
-  terminateSoon,
-  wsOptions,
-  wsSocket,
-} from "../websocket/ws-socket.ts";
+import { isTooLarge, PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
 import type { OriginCheck } from "./cors.ts";
 import type { WebSocketRoute } from "./listen-options.ts";
 import { type HttpPeer, metadataOf } from "./process-call.ts";
@@ -181,6 +175,8 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     network: Duplex,
     from: HttpPeer,
   ): void => {
+    const { maxMessageBytes } = route;
+    const socket = wsSocket({ webSocket, network, side: "server", maxMessageBytes });
     let peer: Peer;
     try {
       peer = peerOf(webSocket, route, request, from);
@@ -188,9 +184,9 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       const error = toError(thrown);
       onError(error);
       webSocket.on("error", () => {}); // The socket is already being closed.
-      webSocket.send(statusMessageOf(error));
-      webSocket.close(closeCodeOf(error), closeReasonOf(error));
-      terminateSoon(webSocket);
+      socket.sendText(statusMessageOf(error));
+      socket.close(closeCodeOf(error), closeReasonOf(error));
+      socket.terminateSoon();
       return;
     }
     const life = { pinged: false, isDeaf: false };
@@ -206,8 +202,6 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       open.delete(webSocket);
       uncount();
     });
-    const { maxMessageBytes } = route;
-    const socket = wsSocket({ webSocket, network, side: "server", maxMessageBytes });
     route.accept(socket, peer, webSocket);
   };
 

@@ -107,9 +107,17 @@ test.each([
           maxMessageBytes,
           onMessage: (chunk, start, end) => received.push([true, [...chunk.subarray(start, end)]]),
           onOther: (part) => behind.write(part),
+          onBehind() {},
         });
-        for (const chunk of split(bytes, cuts)) {
-          reader.push(chunk);
+        for (const [index, chunk] of split(bytes, cuts).entries()) {
+          if (index % 2 === 1) {
+            reader.pause();
+            reader.push(chunk);
+            reader.resume();
+            reader.readOn();
+          } else {
+            reader.push(chunk);
+          }
           await Promise.resolve(); // The library reports an error in a later turn.
           await new Promise((resolve) => process.nextTick(resolve));
         }
@@ -128,6 +136,7 @@ test("messages bypass the library until a frame breaks the protocol", () => {
     maxMessageBytes,
     onMessage: (_chunk, start, end) => messages.push(end - start),
     onOther: ({ length }) => passed.push(length),
+    onBehind() {},
   });
   const message = frame({ first: 0x82, body: new Uint8Array(5) }, false);
   const ping = frame({ first: 0x89, body: new Uint8Array(1) }, false);
@@ -147,6 +156,7 @@ test("bytes of an incomplete message are counted, those of control frames are no
     maxMessageBytes,
     onMessage() {},
     onOther() {},
+    onBehind() {},
   });
   const message = frame({ first: 0x82, body: new Uint8Array(200) }, true);
   reader.push(frame({ first: 0x89, body: new Uint8Array(100) }, true).subarray(0, 50));
@@ -160,4 +170,73 @@ test("bytes of an incomplete message are counted, those of control frames are no
   expect(reader.partialBytes).toBe(10);
   reader.close();
   expect(reader.partialBytes).toBe(0);
+});
+
+test("a reader that is paused at a message holds the rest of the chunk as bytes", () => {
+  const messages: number[] = [];
+  let behind = 0;
+  const reader: FrameReader = new FrameReader({
+    isMasked: false,
+    maxMessageBytes,
+    onMessage: (_chunk, start, end) => {
+      messages.push(end - start);
+      if (messages.length === 2) {
+        reader.pause();
+      }
+    },
+    onOther() {},
+    onBehind: () => {
+      behind += 1;
+    },
+  });
+  const message = frame({ first: 0x82, body: new Uint8Array(5) }, false);
+  reader.push(Buffer.concat(Array<Buffer>(1_000).fill(message)));
+  expect([messages.length, behind, reader.partialBytes]).toEqual([2, 1, 998 * 7]);
+  reader.readOn();
+  expect(messages.length).toBe(2);
+  reader.resume();
+  reader.readOn();
+  expect([messages.length, reader.isBehind, reader.partialBytes]).toEqual([1_000, false, 0]);
+});
+
+test("frames of the library have a share of each turn of the event loop", () => {
+  let passed = 0;
+  let behind = 0;
+  const reader = new FrameReader({
+    isMasked: false,
+    maxMessageBytes,
+    onMessage() {},
+    onOther: () => {
+      passed += 1;
+    },
+    onBehind: () => {
+      behind += 1;
+    },
+  });
+  const text = frame({ first: 0x81, body: Buffer.from("chess") }, false);
+  reader.push(Buffer.concat(Array<Buffer>(1_000).fill(text)));
+  expect([passed, behind]).toEqual([64, 1]);
+  reader.readOn();
+  expect([passed, behind]).toEqual([128, 2]);
+});
+
+test("a reader that drops frames passes on the one that closes the WebSocket", () => {
+  const passed: number[] = [];
+  const reader = new FrameReader({
+    isMasked: true,
+    maxMessageBytes,
+    onMessage: () => passed.push(0),
+    onOther: ({ length }) => passed.push(length),
+    onBehind() {},
+  });
+  const text = frame({ first: 0x81, body: Buffer.from("chess") }, true);
+  const message = frame({ first: 0x82, body: new Uint8Array(5) }, true);
+  const large = frame({ first: 0x82, body: new Uint8Array(500) }, true);
+  const close = frame({ first: 0x88, body: Uint8Array.of(0x03, 0xe8) }, true);
+  reader.push(large.subarray(0, 300));
+  reader.drop();
+  expect(reader.partialBytes).toBe(0);
+  reader.push(Buffer.concat([large.subarray(300), text, message, text, close.subarray(0, 1)]));
+  reader.push(close.subarray(1));
+  expect(passed).toEqual([300, large.length - 300, 1, close.length - 1]);
 });

@@ -14,6 +14,10 @@ const lengthBits = 0x7f;
 const maskBytes = 4;
 const maxControlBytes = 125;
 
+/** Work between two turns of the event loop, and that of a frame of the library. A frame that is dropped takes 1. */
+const workPerTurn = 4096;
+const libraryWork = 64;
+
 /** Options of a frame reader. */
 export interface FrameReaderOptions {
   /** True if received frames are masked: those of a client. */
@@ -24,6 +28,8 @@ export interface FrameReaderOptions {
   readonly onMessage: (chunk: Uint8Array, start: number, end: number) => void;
   /** Bytes of other frames, in order. A frame may arrive in several parts. */
   readonly onOther: (bytes: Uint8Array) => void;
+  /** Bytes are held until `readOn` is called: the network should not be read before. */
+  readonly onBehind: () => void;
 }
 
 /**
@@ -33,12 +39,24 @@ export interface FrameReaderOptions {
  * It delivers binary messages that arrive whole in one chunk, and leaves all other frames to the
  * library. After a frame that may break the protocol it leaves every frame to the library, which
  * then decides what follows.
+ *
+ * While paused, and once the library's frames have taken enough of a turn of the event loop, it holds the rest of a chunk
+ * as it is: frames of a few bytes would take many times their size as messages.
  */
 export class FrameReader {
-  /** Bytes received of an incomplete message. */
-  partialBytes = 0;
-
   readonly #options: FrameReaderOptions;
+  /** Bytes received of an incomplete message. */
+  #partialBytes = 0;
+  /** Chunks that are not read yet. */
+  #held: Buffer[] = [];
+  /** True while chunks are held rather than read. */
+  #isHolding = false;
+  #isPaused = false;
+  /** True once only the frame that closes the WebSocket is read. */
+  #isDropping = false;
+  /** True if the present frame is dropped. */
+  #isDropped = false;
+  #work = 0;
   /** False once the library reads every frame. */
   #isDirect = true;
   #isClosed = false;
@@ -51,23 +69,96 @@ export class FrameReader {
     this.#options = options;
   }
 
+  /** Bytes received of an incomplete message, and held ones. */
+  get partialBytes(): number {
+    return this.#held.reduce((sum, { length }) => sum + length, this.#partialBytes);
+  }
+
+  /** True while the reader holds bytes until `readOn`. */
+  get isBehind(): boolean {
+    return this.#held.length > 0;
+  }
+
   /** Reads a chunk. */
   push(chunk: Buffer): void {
-    let at = 0;
-    while (at < chunk.length && !this.#isClosed) {
-      at = this.#readMessage(chunk, at) ?? this.#passOn(chunk, at);
+    if (this.#isHolding) {
+      this.#hold(chunk);
+    } else {
+      this.#read(chunk);
     }
+  }
+
+  /** Holds what arrives, and the rest of the present chunk. */
+  pause(): void {
+    this.#isPaused = true;
+    this.#isHolding = true;
+  }
+
+  /** Ends a pause; `readOn` reads what was held. */
+  resume(): void {
+    this.#isPaused = false;
+  }
+
+  /** Reads held bytes in a later turn of the event loop, unless the reader is paused. */
+  readOn(): void {
+    if (this.#isPaused) {
+      return;
+    }
+    this.#isHolding = false;
+    this.#work = 0;
+    const held = this.#held;
+    this.#held = [];
+    for (const chunk of held) {
+      this.push(chunk);
+    }
+  }
+
+  /** Drops all frames from now on, except the one that closes the WebSocket. */
+  drop(): void {
+    this.#isDropping = true;
+    this.#partialBytes = 0;
   }
 
   /** Drops all later chunks. */
   close(): void {
     this.#isClosed = true;
-    this.partialBytes = 0;
+    this.#held = [];
+    this.#partialBytes = 0;
+  }
+
+  #read(chunk: Buffer): void {
+    let at = 0;
+    while (at < chunk.length && !this.#isClosed) {
+      if (this.#isHolding) {
+        this.#hold(chunk.subarray(at));
+        return;
+      }
+      at = this.#readMessage(chunk, at) ?? this.#passOn(chunk, at);
+    }
+  }
+
+  #hold(chunk: Buffer): void {
+    if (!this.#isClosed) {
+      this.#held.push(chunk);
+      this.#options.onBehind();
+    }
+  }
+
+  #countWork(work: number): void {
+    this.#work += work;
+    if (this.#work >= workPerTurn) {
+      this.#isHolding = true;
+    }
   }
 
   /** Delivers the message at `start`. Returns its end; undefined if the library must read it. */
   #readMessage(chunk: Buffer, start: number): number | undefined {
-    if (!this.#isDirect || this.#header.length > 0 || chunk[start] !== finalBinary) {
+    if (
+      !this.#isDirect ||
+      this.#isDropping ||
+      this.#header.length > 0 ||
+      chunk[start] !== finalBinary
+    ) {
       return undefined;
     }
     const { isMasked, maxMessageBytes, onMessage } = this.#options;
@@ -93,9 +184,14 @@ export class FrameReader {
     return end;
   }
 
-  /** Passes the received part of the frame at `start` to the library. Returns the position after it. */
+  /** Passes the received part of the frame at `start` to the library, or drops it. Returns the position after it. */
   #passOn(chunk: Buffer, start: number): number {
     let at = start;
+    if (this.#header.length === 0) {
+      const opcode = (chunk[start] ?? 0) & opcodeBits;
+      this.#isDropped = this.#isDropping && opcode !== closeOpcode;
+      this.#countWork(this.#isDropped ? 1 : libraryWork);
+    }
     while (this.#left === undefined && at < chunk.length) {
       this.#header.push(chunk[at] ?? 0);
       at += 1;
@@ -107,7 +203,9 @@ export class FrameReader {
     const taken = Math.min(this.#left ?? 0, chunk.length - at);
     at += taken;
     this.#count(at - start, taken);
-    this.#options.onOther(at - start === chunk.length ? chunk : chunk.subarray(start, at));
+    if (!this.#isDropped) {
+      this.#options.onOther(at - start === chunk.length ? chunk : chunk.subarray(start, at));
+    }
     return at;
   }
 
@@ -127,8 +225,8 @@ export class FrameReader {
     const [first = 0] = this.#header;
     const opcode = first & opcodeBits;
     const isControl = opcode >= firstControlOpcode;
-    if (!isControl) {
-      this.partialBytes += bytes;
+    if (!isControl && !this.#isDropping) {
+      this.#partialBytes += bytes;
     }
     if (this.#left === undefined) {
       return;
@@ -140,7 +238,7 @@ export class FrameReader {
     this.#header = [];
     this.#left = undefined;
     if (!isControl && first >= finalBit) {
-      this.partialBytes = 0;
+      this.#partialBytes = 0;
     }
     if (opcode === closeOpcode) {
       this.close();

@@ -44,7 +44,7 @@ export function isTooLarge(error: Error): boolean {
 }
 
 /** Cuts a WebSocket that is closing after an error if its peer does not answer the close. */
-export function terminateSoon(webSocket: WebSocket): void {
+function terminateSoon(webSocket: WebSocket): void {
   const timer = setTimeout(() => webSocket.terminate(), goodbyeMs).unref();
   webSocket.once("close", () => clearTimeout(timer));
 }
@@ -104,7 +104,26 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
     maxMessageBytes,
     onMessage: (chunk, start, end) => events?.onBinary(chunk, start, end),
     onOther: (bytes) => library?.call(network, bytes),
+    onBehind: () => {
+      network.pause();
+      readOnLater();
+    },
   });
+  let willReadOn = false;
+  const readOnLater = (): void => {
+    if (!willReadOn) {
+      willReadOn = true;
+      later(readOn);
+    }
+  };
+  const readOn = (): void => {
+    willReadOn = false;
+    reader.readOn();
+    events?.onPartial();
+    if (!reader.isBehind && !webSocket.isPaused) {
+      network.resume();
+    }
+  };
   const onData = (chunk: Buffer): void => {
     reader.push(chunk);
     events?.onPartial();
@@ -152,9 +171,22 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
       flush();
       webSocket.send(text, { binary: false }, onSent);
     },
-    pause: () => webSocket.pause(),
-    resume: () => webSocket.resume(),
-    close: (code, reason) => webSocket.close(code, reason),
+    pause() {
+      reader.pause();
+      webSocket.pause();
+    },
+    resume() {
+      reader.resume();
+      webSocket.resume();
+      if (reader.isBehind) {
+        network.pause();
+      }
+      readOnLater();
+    },
+    close(code, reason) {
+      reader.drop();
+      webSocket.close(code, reason);
+    },
     terminateSoon: () => terminateSoon(webSocket),
     later,
   };

@@ -5,7 +5,6 @@
  * skipped.
  */
 export const openRows: Readonly<Record<string, string>> = {
-  "WebSocket texts": "the loop stands still for some 3 s, and the cause is not known yet",
   "zero window: lists of properties that are never read":
     "resident memory of some 700 MB on idle cores: limits are checked too late for a fast peer",
   "zero window: reflection that is never read":
