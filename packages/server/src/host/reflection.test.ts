@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import { createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ServerReflection, type ServerReflectionRequest } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as V1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { serving } from "../../testing/network.ts";
 import { tally } from "../../testing/tally.ts";
 
@@ -114,4 +114,35 @@ describe("reflection", () => {
       "google/protobuf/struct.proto",
     ]);
   });
+});
+
+it("serves 64 calls of reflection at a time, and refuses more without their requests", async () => {
+  await using server = await serving({ worlds: [tally()] });
+  const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: server.url }));
+  const ends: (() => void)[] = [];
+  const call = async () => {
+    async function* requests() {
+      yield { host: "", messageRequest: { case: "listServices" as const, value: "" } };
+      await new Promise<void>((resolve) => ends.push(resolve));
+    }
+    const responses = client.serverReflectionInfo(requests())[Symbol.asyncIterator]();
+    const first = await responses.next();
+    expect(first.done).toBe(false);
+    return responses;
+  };
+  const open = await Promise.all(Array.from({ length: 64 }, call));
+  await expect(call()).rejects.toMatchObject({
+    code: Code.ResourceExhausted,
+    rawMessage: expect.stringContaining("at most 64 at a time"),
+  });
+  for (const end of ends) {
+    end();
+  }
+  for (const responses of open) {
+    expect((await responses.next()).done).toBe(true);
+  }
+  await vi.waitFor(call, 10_000);
+  for (const end of ends) {
+    end();
+  }
 });

@@ -4,7 +4,9 @@ import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import type { ListenOptions } from "@dm-env-rpc/transport";
 
 /** A request, in v1 and in v1alpha. */
 type Question =
@@ -27,6 +29,11 @@ type Answer =
       value: { baseTypeName: string; extensionNumber: number[] };
     }
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
+
+/** Concurrent calls of reflection, which serves tools and their users: each takes some 100 KB while it is not read. */
+const maxReflectionCalls = 64;
+
+const reflectionPrefix = "/grpc.reflection.";
 
 /** Size limit of a request: the requests of reflection and health are names. */
 export const maxQuestionBytes: number = 64 * 1024;
@@ -62,10 +69,36 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
   );
 }
 
+/**
+ * Creates the admission of a server's calls: it limits those of reflection.
+ *
+ * @returns The `onCall` of a listener.
+ */
+export function admitReflection(): NonNullable<ListenOptions["onCall"]> {
+  let calls = 0;
+  return ({ path }) => {
+    if (!path.startsWith(reflectionPrefix)) {
+      return () => {};
+    }
+    if (calls >= maxReflectionCalls) {
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `too many calls of reflection: expected at most ${maxReflectionCalls} at a time, received one more; end some, or try again later`,
+      );
+    }
+    calls += 1;
+    return () => {
+      calls -= 1;
+    };
+  };
+}
+
 /** Services and types for reflection. */
 interface Described {
   readonly services: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
+  /** Encoded files with all that they import, as far as they were requested: to encode them takes a millisecond. */
+  readonly encoded: Map<DescFile, Uint8Array<ArrayBuffer>[]>;
   readonly types: Registry;
 }
 
@@ -90,11 +123,13 @@ function describe(router: ConnectRouter, further: readonly DescFile[]): Describe
   return {
     services: [...services].map(({ typeName }) => typeName).sort(),
     files,
+    encoded: new Map(),
     types: createRegistry(...files.values()),
   };
 }
 
-function answerQuestion({ services, files, types }: Described, question: Question): Answer {
+function answerQuestion(described: Described, question: Question): Answer {
+  const { services, files, types } = described;
   switch (question.case) {
     case "listServices":
       return {
@@ -102,14 +137,18 @@ function answerQuestion({ services, files, types }: Described, question: Questio
         value: { service: services.map((name) => ({ name })) },
       };
     case "fileByFilename":
-      return fileAnswer(files.get(question.value), question.value);
+      return fileAnswer(described, files.get(question.value), question.value);
     case "fileContainingSymbol":
-      return fileAnswer(fileOf(types, question.value), question.value);
+      return fileAnswer(described, fileOf(types, question.value), question.value);
     case "fileContainingExtension": {
       const { containingType, extensionNumber } = question.value;
       const type = types.getMessage(containingType);
       const extension = type && types.getExtensionFor(type, extensionNumber);
-      return fileAnswer(extension?.file, `extension ${extensionNumber} of ${containingType}`);
+      return fileAnswer(
+        described,
+        extension?.file,
+        `extension ${extensionNumber} of ${containingType}`,
+      );
     }
     case "allExtensionNumbersOfType": {
       const baseTypeName = question.value;
@@ -172,10 +211,16 @@ function hasMember(
   }
 }
 
-function fileAnswer(file: DescFile | undefined, asked: string): Answer {
+function fileAnswer({ encoded }: Described, file: DescFile | undefined, asked: string): Answer {
   if (file === undefined) {
     return notFound(asked);
   }
+  const fileDescriptorProto = encoded.get(file) ?? encodedWithImports(file);
+  encoded.set(file, fileDescriptorProto);
+  return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+}
+
+function encodedWithImports(file: DescFile): Uint8Array<ArrayBuffer>[] {
   const files = new Set<DescFile>();
   const add = (one: DescFile): void => {
     files.add(one);
@@ -184,14 +229,7 @@ function fileAnswer(file: DescFile | undefined, asked: string): Answer {
     }
   };
   add(file);
-  return {
-    case: "fileDescriptorResponse",
-    value: {
-      fileDescriptorProto: [...files].map(({ proto }) =>
-        toBinary(FileDescriptorProtoSchema, proto),
-      ),
-    },
-  };
+  return [...files].map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
 }
 
 function notFound(asked: string): Answer {

@@ -17,7 +17,7 @@ import {
 import { createEmit } from "./events.ts";
 import { createHealthBoard } from "./health.ts";
 import { limitsFrom } from "./limits.ts";
-import { addReflection, maxQuestionBytes } from "./reflection.ts";
+import { addReflection, admitReflection, maxQuestionBytes } from "./reflection.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 
 const { watchWorld } = SpectatorService.method;
@@ -133,6 +133,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
         options.routes?.(router);
         addReflection(router, [propertiesFile, ...(options.descriptors ?? [])]);
       },
+      onCall: admitReflection(),
       onError: (error) => emit({ kind: "transport-error", error }),
     });
   } catch (error) {
