@@ -12,11 +12,11 @@ export type RelayEvent =
     }
   /** A program was refused a place. */
   | { readonly kind: "program-refused"; readonly from: string; readonly error: DmEnvRpcError }
-  /** A program was lost, and with it the streams of its agents. */
+  /** A program, and with it the streams of its agents, was lost. */
   | { readonly kind: "program-lost"; readonly program: string; readonly error: DmEnvRpcError }
   /** An agent opened a stream to a program. */
   | { readonly kind: "agent-joined"; readonly program: string; readonly from: string }
-  /** An agent's stream closed: in good order, or with the error. */
+  /** An agent's stream closed: normally, or with the error. */
   | {
       readonly kind: "agent-left";
       readonly program: string;

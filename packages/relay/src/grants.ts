@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** Lets programs in that know a token. */
+/** Permission for programs to connect with a token. */
 export interface ProgramGrant {
-  /** Name of the program, or of its kind where `maxPrograms` is more than 1: letters, digits, `.`, `_` and `-`. */
+  /** Name of the program: letters, digits, `.`, `_` and `-`. If `maxPrograms` is more than 1, each program's name is this name with a number: `game/1`. */
   readonly name: string;
   /** The secret, of at least 16 characters. */
   readonly token: string;
-  /** Programs at a time with this token, such as tabs of one game. Default 1. */
+  /** Maximum number of programs with this token, such as tabs of one game. Default 1. */
   readonly maxPrograms?: number | undefined;
 }
 
-/** Finds the grant of a token, in a time that tells nothing about the tokens. */
+/** Finds the grant of a token; undefined for an unknown one. Tokens are compared in constant time. */
 export type FindGrant = (token: string) => ProgramGrant | undefined;
 
 const minTokenLength = 16;
 
 /**
- * Checks grants before anyone uses them.
+ * Checks grants, and returns the function that finds the grant of a token.
  *
- * @throws RangeError for a name or a token that is malformed or there twice.
+ * @throws RangeError for a malformed or duplicate name or token.
  */
 export function grantFinder(grants: readonly ProgramGrant[]): FindGrant {
   const names = new Set<string>();

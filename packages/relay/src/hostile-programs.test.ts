@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 import { WebSocket as NodeWebSocket } from "ws";
 import { gameToken, serving } from "../testing/relaying.ts";
 
-/** A program that sends whatever a test has it send. */
+/** A program that sends the frames that a test chooses. */
 class RawProgram {
   readonly socket: WebSocket;
   readonly opened: Promise<void>;
@@ -72,7 +72,7 @@ it.each<[string, (program: RawProgram) => void, number, RegExp]>([
     invalid,
     /16 random bytes/,
   ],
-])("closes a program that begins with %s, and says why", async (_what, act, code, reason) => {
+])("closes a program that begins with %s, with the reason", async (_what, act, code, reason) => {
   await using served = await serving();
   const program = new RawProgram(served.dial);
   await program.opened;
@@ -92,11 +92,7 @@ it.each<[string, (program: RawProgram) => void, RegExp]>([
   ],
   ["a second hello", (program) => program.hello(), /"hello" as the first frame/],
   ["a ping", (program) => program.send(0, { case: "ping", value: {} }), /received "ping"/],
-  [
-    "a stream of its own",
-    (program) => program.send(1, { case: "open", value: {} }),
-    /received "open"/,
-  ],
+  ["an open frame", (program) => program.send(1, { case: "open", value: {} }), /received "open"/],
   ["a frame that is too large", ({ socket }) => socket.send(kib(129)), /at most 131072 bytes/],
   [
     "more than its credit",
@@ -115,24 +111,27 @@ it.each<[string, (program: RawProgram) => void, RegExp]>([
     },
     /credit of at most/,
   ],
-])("closes a program that sends %s, and its agents learn it", async (_what, act, reason) => {
-  await using served = await serving();
-  const program = new RawProgram(served.dial);
-  await program.opened;
-  program.hello();
-  await expect.poll(() => served.relay.programs()).toHaveLength(1);
-  await using agent = await openStream(served.relay.programs()[0]?.address ?? "");
-  const lost = new Promise<Error | undefined>((resolve) => {
-    // A reader that has stopped grants no credit.
-    agent.start({ onMessage: () => agent.pause(), onEnd() {}, onDrain() {}, onClose: resolve });
-  });
-  await expect.poll(() => served.relay.programs()[0]?.streams).toBe(1);
-  act(program);
-  const [code, text] = await program.closed;
-  expect(text).toMatch(reason);
-  expect(code).toBe(invalid);
-  expect(await lost).toMatchObject({ code: "UNAVAILABLE" });
-});
+])(
+  "closes a program that sends %s, with the reason, and ends its agents' streams",
+  async (_what, act, reason) => {
+    await using served = await serving();
+    const program = new RawProgram(served.dial);
+    await program.opened;
+    program.hello();
+    await expect.poll(() => served.relay.programs()).toHaveLength(1);
+    await using agent = await openStream(served.relay.programs()[0]?.address ?? "");
+    const lost = new Promise<Error | undefined>((resolve) => {
+      // A reader that has stopped grants no credit.
+      agent.start({ onMessage: () => agent.pause(), onEnd() {}, onDrain() {}, onClose: resolve });
+    });
+    await expect.poll(() => served.relay.programs()[0]?.streams).toBe(1);
+    act(program);
+    const [code, text] = await program.closed;
+    expect(text).toMatch(reason);
+    expect(code).toBe(invalid);
+    expect(await lost).toMatchObject({ code: "UNAVAILABLE" });
+  },
+);
 
 it("closes a program that does not introduce itself", async () => {
   await using served = await serving({ limits: { helloMs: 100 } });
@@ -153,7 +152,7 @@ it("refuses a page of another origin", async () => {
   expect(await closeOf("https://play.example.org")).toBe(invalid);
 });
 
-it("closes a program that does not read, whatever agents send it", async () => {
+it("closes a program that does not read its agents' streams", async () => {
   await using served = await serving({ limits: { maxUnsentBytesPerProgram: 300_000 } });
   const socket = new NodeWebSocket(served.dial + relayPath, relaySubprotocol);
   socket.on("error", () => {}); // The relay cuts it.
@@ -179,7 +178,7 @@ it("closes a program that does not read, whatever agents send it", async () => {
     sent += data.length;
     await expect.poll(() => lost() || served.relay.programs()[0]?.streams).toBeTruthy();
   }
-  // The sockets of the machine hold some megabytes, too.
+  // The sockets of the operating system buffer some megabytes, too.
   expect(sent).toBeLessThan(100_000_000);
   expect(served.events).toContainEqual(
     expect.objectContaining({

@@ -5,8 +5,8 @@ import type { ClientStream, ServerStream } from "@dm-env-rpc/transport";
 import { rawResponse } from "@dm-env-rpc/transport/internal/relay";
 
 /**
- * Passes on everything between an agent's stream and a program's: messages, ends and errors. A side that does not read
- * holds up the other alone.
+ * Passes messages, ends and errors between an agent's stream and a program's stream. A side that does not read
+ * pauses only its counterpart, and no other stream.
  *
  * @param onClose Called once, when the agent's stream is closed.
  */

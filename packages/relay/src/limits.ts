@@ -2,21 +2,21 @@
 import { type Limit, type LimitsOf, ListenLimitTable, readLimits } from "@dm-env-rpc/transport";
 
 class RelayLimitTable extends ListenLimitTable {
-  /** Programs at a time, those that are away for a moment included. One more is refused with RESOURCE_EXHAUSTED. Default 100. */
+  /** Maximum number of programs, including those that are temporarily disconnected. One more is refused with RESOURCE_EXHAUSTED. Default 100. */
   readonly maxPrograms: Limit = { default: 100, unit: "count" };
-  /** Streams of agents at a time to one program. One more is refused with RESOURCE_EXHAUSTED. Default 256. */
+  /** Maximum number of agents' streams to one program. One more is refused with RESOURCE_EXHAUSTED. Default 256. */
   readonly maxStreamsPerProgram: Limit = { default: 256, unit: "count" };
-  /** Bytes that wait for one program's network. A program past it does not read and is closed. Default 64 MiB. */
+  /** Maximum number of bytes that wait to be sent to one program. A program that reads too slowly and exceeds the limit is closed. Default 64 MiB. */
   readonly maxUnsentBytesPerProgram: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
-  /** Milliseconds that a program may take to introduce itself; then it is closed with DEADLINE_EXCEEDED. Default 10,000. */
+  /** Milliseconds after which a program that has not introduced itself is closed with DEADLINE_EXCEEDED. Default 10,000. */
   readonly helloMs: Limit = { default: 10_000, unit: "ms" };
-  /** Milliseconds between pings of a program; one that has sent nothing since the last is closed, and its agents lose their streams. Default 5,000. */
+  /** Milliseconds between pings of a program. A program that has sent nothing since the last ping is closed, and its agents' streams end with UNAVAILABLE. Default 5,000. */
   readonly programPingMs: Limit = { default: 5_000, unit: "ms" };
-  /** Milliseconds for which the port of a program that was lost is kept for its return. Default 30,000. */
+  /** Milliseconds for which the port of a disconnected program is kept for it. Default 30,000. */
   readonly awayMs: Limit = { default: 30_000, unit: "ms" };
 }
 
-/** The limits of a relay. An error that a limit causes has its name. */
+/** The limits of a relay. Errors name the limit that caused them. */
 export interface RelayLimits extends LimitsOf<RelayLimitTable> {}
 
 const table = new RelayLimitTable();
@@ -25,7 +25,7 @@ const table = new RelayLimitTable();
 export const defaultRelayLimits: RelayLimits = readLimits(table);
 
 /**
- * Returns the limits of a relay, with the defaults of those that are not given.
+ * Returns the limits of a relay, with defaults for the limits that are not given.
  *
  * @throws RangeError if a limit is unknown or out of range.
  */

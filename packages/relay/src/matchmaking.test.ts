@@ -9,10 +9,10 @@ import { pairs } from "../../matchmaker/testing/pairs.ts";
 import { counting } from "../../matchmaker/testing/world-server.ts";
 import { gameToken, serving } from "../testing/relaying.ts";
 
-/** A machine that stands still for a while is not a matchmaker that does not answer. */
+/** Long timeout, so that a stalled test machine is not mistaken for an unresponsive matchmaker. */
 const patient = { timeoutMs: 60_000 };
 
-it("lets a matchmaker see a program as a server, and its agents join with their tokens", async () => {
+it("lets a program register with a matchmaker, whose agents join the program with their tokens", async () => {
   await using relay = await serving();
   await using matchmaker = await serveMatchmaker({ profiles: [pairs] });
   await using registered = await serveRegistered(

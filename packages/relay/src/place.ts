@@ -19,14 +19,14 @@ export interface PlaceOptions {
   readonly name: string;
   readonly grant: ProgramGrant;
   readonly limits: RelayLimits;
-  /** Accounts for what streams hold of undelivered messages. */
+  /** Accounts for the undelivered messages of streams. */
   readonly buffered: BufferedBytes;
   readonly emit: (event: RelayEvent) => void;
-  /** The program has not come back in time: the place is free again. */
+  /** Called when the program has not reconnected in time, so the place is free. */
   readonly onExpired: (place: Place) => void;
 }
 
-/** A program's place at a relay: the port of its agents, and its link while it is connected. */
+/** A program's place at a relay: the port for its agents, and its link while it is connected. */
 export class Place {
   readonly name: string;
   readonly grant: ProgramGrant;
@@ -35,7 +35,7 @@ export class Place {
   readonly #held: ConnectionBytes;
   #listener: Listener | undefined;
   #address = "";
-  /** The program that the place belongs to, across its connections. */
+  /** ID of the program that has the place, the same for all its connections. */
   #instance: string | undefined;
   #link: Link | undefined;
   #streams = 0;
@@ -58,7 +58,7 @@ export class Place {
     return this.#link !== undefined;
   }
 
-  /** True while no connection has the place, or is about to. */
+  /** True while no connected or connecting program has the place. */
   get isAway(): boolean {
     return this.#instance === undefined;
   }
@@ -68,7 +68,7 @@ export class Place {
     return this.#streams;
   }
 
-  /** True if the place belongs to a program. */
+  /** True if the program with this ID has the place. */
   isOf(instance: string): boolean {
     return this.#instance === instance;
   }
@@ -79,13 +79,13 @@ export class Place {
     this.#address = address;
   }
 
-  /** Keeps the place for a program whose link follows. */
+  /** Reserves the place for a program that is about to be attached. */
   reserve(instance: string): void {
     clearTimeout(this.#timer);
     this.#instance = instance;
   }
 
-  /** Gives the program its link; an earlier one is closed. */
+  /** Sets the link of the program and closes its earlier link, if any. */
   attach(link: Link, instance: string, from: string): void {
     const { name, address } = this;
     this.reserve(instance);
@@ -101,7 +101,7 @@ export class Place {
     this.#options.emit({ kind: "program-joined", program: name, address, from });
   }
 
-  /** A link is closed. Without another one the place is kept for a while. */
+  /** Called when a link has closed. If the program has no other link, the place is kept for `awayMs`. */
   detach(link: Link, error: DmEnvRpcError): void {
     if (this.#link === link) {
       this.#link = undefined;
@@ -110,7 +110,7 @@ export class Place {
     this.#options.emit({ kind: "program-lost", program: this.name, error });
   }
 
-  /** Keeps the place for a while without a program, unless one is connected. */
+  /** Keeps the place for `awayMs` without a program, unless a program is connected. */
   leave(): void {
     if (this.#link === undefined) {
       const { limits, onExpired } = this.#options;
@@ -120,7 +120,7 @@ export class Place {
     }
   }
 
-  /** Takes an agent's stream to the program. */
+  /** Connects an agent's stream to the program. */
   accept(agent: ServerStream): void {
     const { limits, buffered, emit } = this.#options;
     const { name } = this;
@@ -128,7 +128,7 @@ export class Place {
       agent.abort(
         new DmEnvRpcError(
           "RESOURCE_EXHAUSTED",
-          `this relay takes ${limits.maxStreamsPerProgram} streams at a time to one program and the program "${name}" has them; try again later (limit: maxStreamsPerProgram)`,
+          `too many streams to the program "${name}": expected at most ${limits.maxStreamsPerProgram}; try again later (limit: maxStreamsPerProgram)`,
         ),
       );
       return;
@@ -164,7 +164,7 @@ export class Place {
     });
   }
 
-  /** Closes the port, and the link at the end. */
+  /** Closes the port, and then the link. */
   async close(reason: DmEnvRpcError, options?: CloseOptions): Promise<void> {
     clearTimeout(this.#timer);
     await this.#listener?.close(options);

@@ -9,7 +9,7 @@ export interface PortBounds {
   readonly last: number;
 }
 
-/** Hands out the ports of a range in turn, so that an agent that dials an old address seldom reaches another program. */
+/** Assigns the ports of a range in turn, so that an agent that dials an old address seldom reaches another program. */
 export class PortRange {
   readonly #bounds: PortBounds | undefined;
   readonly #taken = new Set<number>();
@@ -17,7 +17,7 @@ export class PortRange {
 
   /**
    * @param bounds The range; undefined leaves the choice to the system.
-   * @throws RangeError for a range that is malformed.
+   * @throws RangeError for a malformed range.
    */
   constructor(bounds: PortBounds | undefined) {
     this.#bounds = bounds;
@@ -35,9 +35,9 @@ export class PortRange {
   }
 
   /**
-   * Opens something on a free port; ports that another process has are skipped.
+   * Calls `open` with a free port, and with the next one while another process has the port.
    *
-   * @throws DmEnvRpcError RESOURCE_EXHAUSTED when no port is free.
+   * @throws DmEnvRpcError RESOURCE_EXHAUSTED if no port is free.
    */
   async take<T>(open: (port: number) => Promise<T>): Promise<T> {
     if (this.#bounds === undefined) {
@@ -62,11 +62,11 @@ export class PortRange {
     }
     throw new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `this relay has no port free from ${first} to ${last}; try again later`,
+      `no free port for a program: expected one from ${first} to ${last}, but all are in use; try again later, or widen programPorts`,
     );
   }
 
-  /** Gives a port back. */
+  /** Returns a port to the range. */
   release(port: number): void {
     this.#taken.delete(port);
   }

@@ -33,7 +33,7 @@ function large(): Parameters<ServerStream["send"]>[0] {
 }
 
 describe("a relay", () => {
-  it("brings agents to a program in another process, as to any server", async () => {
+  it("connects agents to a program in another process as to any server", async () => {
     await using served = await serving();
     await using program = await startProgram(served.dial, gameToken);
     const agents = await Promise.all([
@@ -60,7 +60,7 @@ describe("a relay", () => {
     await expect.poll(() => served.relay.programs()[0]?.streams).toBe(0);
   });
 
-  it("tells the agents of a killed program so, as those of a dead server", async () => {
+  it("ends the streams of a killed program's agents with UNAVAILABLE", async () => {
     await using served = await serving();
     await using program = await startProgram(served.dial, gameToken);
     const { environment } = await join(program.url);
@@ -76,7 +76,7 @@ describe("a relay", () => {
     });
   });
 
-  it("finds a program that stands still by its pings", async () => {
+  it("detects a stalled program with pings", async () => {
     await using served = await serving({ limits: { programPingMs: 500 } });
     await using program = await startProgram(served.dial, gameToken);
     const { environment } = await join(program.url);
@@ -88,21 +88,22 @@ describe("a relay", () => {
     });
   });
 
-  it("refuses a program whose token it does not know, and one too many of a token", async () => {
+  it("refuses a program with an unknown token, and one more program than a token allows", async () => {
     await using served = await serving();
     await expect(dialed(served.dial, "token-of-a-stranger")).rejects.toMatchObject({
       code: "UNAUTHENTICATED",
     });
     await using _program = await dialed(served.dial, gameToken);
-    const told: string[] = [];
+    const reported: string[] = [];
     const giveUp = new AbortController();
     const second = dialed(served.dial, gameToken, {
       signal: giveUp.signal,
-      onEvent: (event) => told.push(event.kind === "relay-lost" ? event.error.code : event.kind),
+      onEvent: (event) =>
+        reported.push(event.kind === "relay-lost" ? event.error.code : event.kind),
     });
     const refused = expect(second).rejects.toMatchObject({ code: "CANCELLED" });
-    await expect.poll(() => told.length).toBeGreaterThan(1);
-    expect(new Set(told)).toEqual(new Set(["RESOURCE_EXHAUSTED"]));
+    await expect.poll(() => reported.length).toBeGreaterThan(1);
+    expect(new Set(reported)).toEqual(new Set(["RESOURCE_EXHAUSTED"]));
     giveUp.abort();
     await refused;
     expect(served.events).toContainEqual(
@@ -113,7 +114,7 @@ describe("a relay", () => {
     );
   });
 
-  it("keeps the agents of one program from another", async () => {
+  it("isolates the agents of one program from another program", async () => {
     await using served = await serving();
     await using game = await dialed(served.dial, gameToken);
     await using other = await dialed(served.dial, otherToken);
@@ -126,7 +127,7 @@ describe("a relay", () => {
     await environment.connection.close();
   });
 
-  it("names the programs of one token by number, and says which agents of its own port it cannot route", async () => {
+  it("numbers the programs of one token, and refuses agents on its own port that name no program or an unknown one", async () => {
     await using served = await serving({
       programs: [{ name: "tab", token: gameToken, maxPrograms: 2 }],
     });
@@ -140,7 +141,7 @@ describe("a relay", () => {
     });
   });
 
-  it("gets its programs back when it has restarted", async () => {
+  it("is dialed again by its programs after it has restarted", async () => {
     const lost: string[] = [];
     const first = await serving();
     const { port } = first.relay;
@@ -159,7 +160,7 @@ describe("a relay", () => {
     await again.connection.close();
   });
 
-  it("keeps the port of a program that is away for the next one of its token", async () => {
+  it("reuses the port of a disconnected program for the next program with the same token", async () => {
     await using served = await serving();
     const before = await dialed(served.dial, gameToken);
     const { address } = before.place;
@@ -169,14 +170,14 @@ describe("a relay", () => {
     expect(after.place.address).toBe(address);
   });
 
-  it("frees the port of a program that stays away", async () => {
+  it("frees the port of a program that does not reconnect in time", async () => {
     await using served = await serving({ limits: { awayMs: 100 } });
     const program = await dialed(served.dial, gameToken);
     await program[Symbol.asyncDispose]();
     await expect.poll(() => served.relay.programs()).toEqual([]);
   });
 
-  it("holds a bounded number of bytes for an agent that does not read, and holds up no other", async () => {
+  it("buffers a bounded number of bytes for an agent that does not read, and delays no other agent", async () => {
     await using served = await serving();
     let sent = 0;
     const flooding = {
@@ -226,7 +227,7 @@ describe("a relay", () => {
     expect(answers).toBe(500);
   });
 
-  it("passes on large messages in both directions, and refuses those above its limit in their turn", async () => {
+  it("passes on large messages in both directions, and refuses messages above its limit in their turn", async () => {
     await using served = await serving({ limits: { maxMessageBytes: 3_000_000 } });
     const echo = {
       ready: Promise.resolve(),

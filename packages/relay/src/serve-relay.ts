@@ -26,10 +26,10 @@ import { type RelayLimits, relayLimits } from "./limits.ts";
 import { Place } from "./place.ts";
 import { type PortBounds, PortRange } from "./port-range.ts";
 
-/** Metadata by which an agent names its program, when it dials the relay's own port. */
+/** Metadata in which an agent names its program, if it dials the relay's own port. */
 const programHeader = "dm-env-rpc-program";
 
-/** Bytes by which a program is known across its connections. */
+/** Length of the random ID that identifies a program across its connections, in bytes. */
 const instanceBytes = 16;
 
 /** Hosts to listen on that clients cannot dial. */
@@ -41,15 +41,15 @@ export interface RelayOptions {
   readonly programs: readonly ProgramGrant[];
   /** Address to listen on. Default 127.0.0.1. */
   readonly host?: string | undefined;
-  /** Port that programs dial, and agents that name their program; 0, the default, picks one. */
+  /** Port for programs, and for agents that name their program in the metadata. Default 0: a free port. */
   readonly port?: number | undefined;
-  /** Ports for the agents of programs, one for each program. Default: whichever are free. */
+  /** Ports for agents, one for each program. Default: any free ports. */
   readonly programPorts?: PortBounds | undefined;
-  /** Host in the addresses that programs and agents are given. Default: `host`. */
+  /** Host in the addresses that the relay gives to programs and agents. Default: `host`. */
   readonly publicHost?: string | undefined;
   /** Serves TLS on all ports. Default: plain text. */
   readonly tls?: ListenTls | undefined;
-  /** Listens beyond this machine without TLS: anyone on the network reads along, tokens included. Default false. */
+  /** Listens beyond this machine without TLS: anyone on the network can read the traffic, including tokens. Default false. */
   readonly allowInsecure?: boolean | undefined;
   /** Origins of the pages that may dial in, as programs or as agents; `*` for all. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
@@ -60,12 +60,12 @@ export interface RelayOptions {
   readonly onEvent?: ((event: RelayEvent) => void) | undefined;
 }
 
-/** A program of a relay, as it is now. */
+/** The current state of a program at a relay. */
 export interface RelayedProgram {
   readonly name: string;
   /** Address at which agents reach it. */
   readonly address: string;
-  /** False while its place is kept after its connection was lost. */
+  /** False while the program is disconnected and its place is kept. */
   readonly isConnected: boolean;
   /** Streams of agents. */
   readonly streams: number;
@@ -80,19 +80,19 @@ export interface Relay extends AsyncDisposable {
   /** The programs that have a place. */
   programs(): readonly RelayedProgram[];
   /**
-   * Refuses programs and new streams, waits until all streams have ended or `graceMs` have passed, then closes what is
-   * left: agents lose their streams as those of a dead server. Idempotent.
+   * Refuses programs and new streams, waits until all streams have ended or `graceMs` have passed, then closes the
+   * rest: agents' streams end with UNAVAILABLE. Idempotent.
    */
   close(options?: CloseOptions): Promise<void>;
 }
 
 /**
- * Serves a relay: programs without a port of their own dial out to it (`dialOut` of `@dm-env-rpc/server`), and each gets
- * a port here, at which agents reach it as any server. Clients need to know nothing of the relay.
+ * Serves a relay: programs that accept no connections dial out to it (`dialOut` of `@dm-env-rpc/server`), and each gets
+ * a port here, which agents dial like any server's. Clients need not know about the relay.
  *
- * @throws DmEnvRpcError when the port is taken or a certificate cannot be used.
- * @throws RangeError for a grant, a range of ports, a host, an origin or a limit that is malformed.
- * @throws Error when the host is beyond this machine, without `tls` and without `allowInsecure`.
+ * @throws DmEnvRpcError if the port is taken or a certificate cannot be used.
+ * @throws RangeError for a malformed grant, range of ports, host, origin or limit.
+ * @throws Error if the host is not a loopback address and neither `tls` nor `allowInsecure` is set.
  * @example
  * const relay = await serveRelay({ programs: [{ name: "game", token }], port: 8970 });
  * console.log(`programs dial ${relay.url.replace("http", "ws")}`);
@@ -131,7 +131,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     if (places.size >= limits.maxPrograms) {
       throw new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `this relay takes ${limits.maxPrograms} programs at a time and has them; try again later (limit: maxPrograms)`,
+        `too many programs: expected at most ${limits.maxPrograms}; try again later (limit: maxPrograms)`,
       );
     }
     const place = new Place({
@@ -170,7 +170,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     if (grant === undefined) {
       throw new DmEnvRpcError(
         "UNAUTHENTICATED",
-        "token of a program: expected one that this relay knows, received another; ask the relay's operator",
+        "token of a program: expected a token that this relay knows, received another; ask the relay's operator for one",
       );
     }
     if (bytes.length !== instanceBytes) {
@@ -192,7 +192,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     if (own.length >= maxPrograms) {
       throw new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `the token of "${name}" is for ${maxPrograms} programs at a time and they are connected; close one, or raise its maxPrograms`,
+        `too many programs with the token of "${name}": expected at most ${maxPrograms}; close one, or raise its maxPrograms`,
       );
     }
     return await openPlace(grant, instance);
@@ -200,7 +200,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
 
   const acceptProgram = (socket: Socket, peer: Peer): void => {
     let place: Place | undefined;
-    /** A frame has arrived since the last ping. */
+    /** True if a frame has arrived since the last ping. */
     let isAlive = true;
     const refuse = (error: DmEnvRpcError): void => {
       emit({ kind: "program-refused", from: peer.address, error });
@@ -234,7 +234,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
         link.ping();
         return;
       }
-      // The answer may have arrived while this process was busy: look at the socket first.
+      // The answer may have arrived while this process was busy: read the socket first.
       setImmediate(() =>
         setImmediate(() => {
           if (!isAlive) {
@@ -290,7 +290,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
       name === undefined
         ? new DmEnvRpcError(
             "INVALID_ARGUMENT",
-            `this is the port of a relay: expected the name of a program in the metadata "${programHeader}", received none; dial the program's own address, or name it`,
+            `this is the port of a relay: expected the name of a program in the metadata "${programHeader}", received none; add it, or dial the program's own address`,
           )
         : new DmEnvRpcError(
             "NOT_FOUND",
@@ -345,7 +345,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
   };
 }
 
-/** A name for one more program of a grant: the grant's own, or with a number where there may be several. */
+/** Returns a free name for a program of a grant: the grant's name, with a number if the grant allows several programs. */
 function freeName({ name, maxPrograms = 1 }: ProgramGrant, places: Iterable<Place>): string {
   if (maxPrograms === 1) {
     return name;

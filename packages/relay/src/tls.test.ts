@@ -17,7 +17,7 @@ it("serves TLS to programs and to agents", async () => {
   const relay = `wss://localhost:${served.relay.port}`;
   const folder = await mkdtemp(join(tmpdir(), "relay-"));
   try {
-    // The platform's WebSocket takes further authorities from the environment alone.
+    // The platform's WebSocket reads additional authorities only from NODE_EXTRA_CA_CERTS.
     const authorities = join(folder, "authority.pem");
     await writeFile(authorities, authority);
     await using program = new Program(process.execPath, [main, relay, gameToken], {

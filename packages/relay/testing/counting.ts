@@ -2,7 +2,7 @@
 import { defineEnvironment, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 
-/** Adds up what its agent adds, and shows as many bytes as its join asks for. */
+/** Sums the numbers that its agent adds, and observes a frame of as many bytes as the join requests. */
 export const counting = defineEnvironment({
   name: "counting",
   joinSettings: { frame_bytes: withDefault(t.int32({ min: 0 }), 0) },

@@ -43,13 +43,13 @@ export async function serving(options: Partial<RelayOptions> = {}): Promise<Serv
   };
 }
 
-/** A program in this process, of one world that is there from the start. */
+/** A program in this process that serves one world, created at start. */
 export interface DialedProgram extends AsyncDisposable {
   readonly server: ReturnType<typeof createEnvironmentServer>;
   readonly place: DialedOut;
 }
 
-/** Dials a relay with a program of this process. */
+/** Dials a relay with a program in this process. */
 export async function dialed(
   relay: string,
   token: string,
@@ -67,7 +67,7 @@ export async function dialed(
   };
 }
 
-/** Starts a program in a process of its own. */
+/** Starts a program in a new process. */
 export function startProgram(relay: string, token: string): Promise<ServingProgram> {
   const main = fileURLToPath(new URL("programs/program.ts", import.meta.url));
   return Program.serving(main, [relay, token]);
