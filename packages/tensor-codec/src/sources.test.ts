@@ -17,7 +17,7 @@ test.each(sources)("%s imports nothing that a browser lacks", (path) => {
   expect(code.match(/\b(import|require)\(|\b(process|Buffer|globalThis)\./)).toBeNull();
 });
 
-test.each(sources)("%s says its licence", (path) => {
+test.each(sources)("%s has a licence header", (path) => {
   const lines = readFileSync(new URL(path, root), "utf8").split("\n");
   expect(lines[0]).toBe("// SPDX-License-Identifier: Apache-2.0");
 });

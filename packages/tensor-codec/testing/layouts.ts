@@ -15,7 +15,7 @@ export interface Choices {
   nat(most: number): number;
 }
 
-/** Makes choices from a stream of numbers, which fast-check can shrink. */
+/** Creates choices from a stream of numbers, which fast-check can shrink. */
 export const choices: fc.Arbitrary<Choices> = fc.infiniteStream(fc.nat(0xffff)).map((stream) => {
   const next = () => stream.next().value as number;
   return { boolean: () => next() % 2 === 1, nat: (most) => next() % (most + 1) };
@@ -122,10 +122,10 @@ function elementsOf(scalar: ScalarType | undefined, data: TensorData, choose: Ch
         return [...new TextEncoder().encode(value as string)];
       case undefined:
         return layAny(value as Any, choose);
-      case ScalarType.BOOL: // Whatever is not zero is true, in up to 64 bits.
+      case ScalarType.BOOL: // Every nonzero varint is true, in up to 64 bits.
         return varint(value ? (choose.boolean() ? 1n : 2n ** BigInt(choose.nat(63))) : 0n, padding);
       case ScalarType.INT32:
-      case ScalarType.UINT32: // What is beyond 32 bits is cut off.
+      case ScalarType.UINT32: // Bits beyond 32 are cut off.
         return varint(
           BigInt.asUintN(64, BigInt(value as number)) ^ (BigInt(padding) << 40n),
           padding,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Random } from "../src/specs/sample.ts";
 
-/** Makes a random source that is reproducible for a seed (mulberry32). */
+/** Creates a random source that is reproducible for a seed (mulberry32). */
 export function seeded(seed: number): Random {
   let state = seed >>> 0;
   return () => {

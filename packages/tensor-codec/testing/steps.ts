@@ -59,7 +59,7 @@ export function comparableOf(message: ProcessRequest | ProcessResponse): unknown
 function entriesOf(entries: readonly UidTensor[]): Map<string, unknown> {
   const uids = new Set<Uid>(entries.map(({ uid }) => uid));
   if (uids.size !== entries.length) {
-    throw new Error("a UID is there twice");
+    throw new Error("duplicate UID: expected each UID once");
   }
   return sorted(entries.map(({ uid, tensor }) => [String(uid), valuesOf(tensor)]));
 }

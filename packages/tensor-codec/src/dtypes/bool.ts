@@ -2,7 +2,7 @@
 import { DataType } from "@dm-env-rpc/protocol";
 import { type ElementType, tagOf } from "./element-type.ts";
 
-/** Booleans, in memory bytes of 0 or 1. */
+/** Booleans: one byte each in memory, 0 or 1. */
 export const bool: ElementType<"bool", "bool", Uint8Array> = {
   dtype: "bool",
   dataType: DataType.BOOL,

@@ -6,7 +6,7 @@ import * as table from "./table.ts";
 type ElementTypeTable = typeof table;
 
 /**
- * Every element type of the protocol: its scalar in JavaScript, the array that holds many, and its
+ * Every element type of the protocol: its scalar in JavaScript, the array of its elements, and its
  * kind.
  */
 export type DTypeTable = {
@@ -20,7 +20,7 @@ export type DTypeTable = {
 /** Name of an element type, as in NumPy; `proto` is google.protobuf.Any. */
 export type DType = keyof DTypeTable;
 
-/** dtypes whose elements are of a kind. */
+/** dtypes whose elements have kind `K`. */
 type DTypeOf<K extends Kind> = {
   [D in DType]: DTypeTable[D]["kind"] extends K ? D : never;
 }[DType];
@@ -31,7 +31,7 @@ export type NumberDType = DTypeOf<"float" | "int">;
 /** dtypes whose scalar is a bigint. */
 export type BigIntDType = DTypeOf<"bigint">;
 
-/** dtypes that can be ordered and so can have bounds. */
+/** dtypes whose elements can be ordered and can therefore have bounds. */
 export type NumericDType = DTypeOf<"float" | "int" | "bigint">;
 
 /** One element of a tensor: number, bigint for 64-bit integers, boolean, string or Any. */
@@ -53,7 +53,7 @@ export interface DTypeInfo<D extends DType = DType> {
   readonly kind: DTypeTable[D]["kind"];
   /** The least and greatest value of an integer type; undefined for the others. */
   readonly range: { readonly min: Scalar<D>; readonly max: Scalar<D> } | undefined;
-  /** Makes an array of `length` elements: zeros, empty strings, empty Anys. */
+  /** Creates an array of `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): TensorData<D>;
   /** Returns true for an array, of any realm, that holds elements of this dtype. */
   holds(value: unknown): value is TensorData<D>;
@@ -73,10 +73,10 @@ const types = Object.fromEntries(
 /** Every dtype by name, in the order of the wire's DataType. */
 export const dtypes: { readonly [D in DType]: DTypeInfo<D> } = types;
 
-/** The same table, with the fields that only this package uses. */
+/** Every dtype by name, with the fields that only this package uses. */
 export const elementTypes: { readonly [D in DType]: AnyElementType } = types;
 
-/** Returns true if the elements of a dtype can be ordered, and so have bounds. */
+/** Returns true if the elements of a dtype can be ordered and can therefore have bounds. */
 export function isNumeric(dtype: DType): dtype is NumericDType {
   const { kind } = elementTypes[dtype];
   return kind === "float" || kind === "int" || kind === "bigint";

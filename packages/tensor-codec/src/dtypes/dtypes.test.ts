@@ -36,12 +36,12 @@ import {
 const everyDType = Object.values(elementTypes).map(({ dtype }) => dtype);
 const numericDTypes = everyDType.filter(isNumeric);
 
-/** Scalars, arrays that are written one by one and as a whole, and none. */
+/** Shapes of a scalar, of arrays that are written element by element or in one copy, and of an empty array. */
 const shapes = [[], [1], [3], [2, 40], [0]];
 
 const specOf = (dtype: DType, shape: readonly number[]): TensorSpec => ({ dtype, shape });
 
-/** A few tensors of each shape, of values of every size and of small ones. */
+/** A few tensors of each shape, with values of every size and with small values. */
 const tensorsOf = (dtype: DType): Tensor[] =>
   shapes.flatMap((shape) =>
     [specOf(dtype, shape), smallSpecOf(dtype, shape)].flatMap((spec) =>
@@ -76,7 +76,7 @@ describe.each(everyDType)("%s", (dtype) => {
   const { allocate, holds, bytes } = elementTypes[dtype];
   const { encoding } = encodedTypes[dtype];
 
-  test("has room for its elements", () => {
+  test("allocates an array that holds its elements", () => {
     const data = allocate(2);
     expect(data).toHaveLength(2);
     expect(holds(data)).toBe(true);
@@ -111,7 +111,7 @@ describe.each(everyDType)("%s", (dtype) => {
     expect(() => packFor(Symbol("none"), specOf(dtype, []), "x")).toThrow('"x"');
   });
 
-  test("is the same after it was bytes, which the generated code reads and writes too", () => {
+  test("survives the round trip through bytes, as in the generated code", () => {
     for (const tensor of tensorsOf(dtype)) {
       const encoded = encodeTensor(tensor);
       expect(bitsOf(decodeTensor(encoded))).toEqual(bitsOf(tensor));
@@ -122,7 +122,7 @@ describe.each(everyDType)("%s", (dtype) => {
     }
   });
 
-  test("has the same bytes where its elements are another realm's", () => {
+  test("encodes typed arrays of another realm to the same bytes", () => {
     const madeElsewhere: (name: string, elements: TensorData) => TensorData = runInNewContext(
       "(name, elements) => globalThis[name].from(elements)",
     );
@@ -137,7 +137,7 @@ describe.each(everyDType)("%s", (dtype) => {
     }
   });
 
-  test("is the same in steps, of which some have the layout of the one before", () => {
+  test("survives the round trip in steps with new and with known layouts", () => {
     for (const borrowScalars of [false, true]) {
       const codec = createResponseCodec({ borrowScalars });
       for (const tensor of [...tensorsOf(dtype), ...tensorsOf(dtype)]) {
@@ -159,7 +159,7 @@ describe.each(everyDType)("%s", (dtype) => {
     expect(fromDmEnvSpec(toDmEnvSpec("x", spec))).toEqual(spec);
   });
 
-  test("says rightly how wide elements are", () => {
+  test("declares the encoded width of its elements correctly", () => {
     if (!encoding.packed) {
       return;
     }
@@ -175,7 +175,7 @@ describe.each(numericDTypes)("the bounds of %s", (dtype: NumericDType) => {
   const [one, two, three] = elementTypes[dtype].kind === "bigint" ? [1n, 2n, 3n] : [1, 2, 3];
   const build = t[dtype] as (bounds: object) => TensorSpec;
 
-  test("hold its elements", () => {
+  test("limit its elements", () => {
     const spec = build({ min: one, max: two });
     expect(packFor(two, spec, "x").data[0]).toBe(two);
     expect(() => packFor(three, spec, "x")).toThrow("from 1");
@@ -188,7 +188,7 @@ describe.each(numericDTypes)("the bounds of %s", (dtype: NumericDType) => {
     }
   });
 
-  test("are the same after they were bytes", () => {
+  test("survive the round trip through bytes", () => {
     const spec = build({ min: one, max: two });
     const message = toBinary(TensorSpecSchema, packSpec("x", spec));
     expect(unpackSpec(fromBinary(TensorSpecSchema, message)).spec).toEqual(spec);

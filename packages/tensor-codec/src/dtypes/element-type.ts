@@ -18,12 +18,12 @@ export type Kind = keyof ScalarOfKind;
 /** The kinds that a dtype may have: a non-numeric dtype has the kind with its own name. */
 export type KindOf<D extends string> = D extends Exclude<Kind, NumericKind> ? D : NumericKind;
 
-/** The kinds whose elements can be ordered, and so have bounds. */
+/** The kinds whose elements can be ordered and can therefore have bounds. */
 export type NumericKind = "float" | "int" | "bigint";
 
 /**
- * A dtype: its name `D`, the kind `K` of its elements, and the array `A` that holds them. A new one is a
- * file with such a value, a line in `table.ts`, and one in `wire/encodings/table.ts`.
+ * A dtype: its name `D`, the kind `K` of its elements, and the array `A` that holds them. To add a dtype, add a file with
+ * a value of this type, a line in `table.ts`, and a line in `wire/encodings/table.ts`.
  */
 export interface ElementType<D extends string, K extends KindOf<D>, A> {
   /** NumPy's name. */
@@ -39,7 +39,7 @@ export interface ElementType<D extends string, K extends KindOf<D>, A> {
   readonly range: { readonly min: ScalarOfKind[K]; readonly max: ScalarOfKind[K] } | undefined;
   /** Rounding of a number to an element of a narrower float; undefined for every other dtype. */
   readonly rounding: Rounding | undefined;
-  /** Makes an array of `length` elements: zeros, empty strings, empty Anys. */
+  /** Creates an array of `length` elements: zeros, empty strings, empty Anys. */
   allocate(length: number): A;
   /** Returns true for an array, of any realm, that holds elements of this dtype. */
   holds(value: unknown): value is A;

@@ -2,7 +2,7 @@
 import { DataType } from "@dm-env-rpc/protocol";
 import type { ElementType } from "./element-type.ts";
 
-/** Strings, which have an encoding in UTF-8. */
+/** Strings that can be encoded in UTF-8: no lone surrogates. */
 export const string: ElementType<"string", "string", string[]> = {
   dtype: "string",
   dataType: DataType.STRING,

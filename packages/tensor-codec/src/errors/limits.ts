@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { TensorError } from "./tensor-error.ts";
 
-/** Limits on what decoding a message may cost. */
+/** Limits on the cost of decoding a message. */
 export interface Limits {
-  /** Elements of one tensor, after a broadcast too. Default 2^24. */
+  /** Elements of one tensor, also after a broadcast. Default 2^24. */
   readonly maxElements?: number | undefined;
   /** Bytes of one string, in UTF-8. Default 2^24. */
   readonly maxStringBytes?: number | undefined;
@@ -15,10 +15,14 @@ export interface Limits {
   /** Dimensions of one tensor or spec. Default 64, which is NumPy's limit. */
   readonly maxDimensions?: number | undefined;
   /**
-   * Work of decoding one message, counted on the wire before anything is allocated for it. A field costs 1, and 4
-   * if it holds a string, bytes or a message of its own. Numbers in one packed field cost 1 for every 16 bytes of
-   * varints in a step, and 1 for every two in any other message, whose strings cost 1 for every 32 bytes. The
-   * bytes of INT8, UINT8 and BOOL tensors, and of the floats and strings of a step, are free. Default 2^18; 2^20 for the messages of servers.
+   * Work of decoding one message, counted on the wire before anything is allocated for it. Default 2^18; 2^20 for the
+   * messages of servers.
+   *
+   * - In every message, a field costs 1, or 4 if it holds a string, bytes or a message. The contents of bytes, such as
+   *   INT8 and UINT8 tensors, are free.
+   * - In a step, packed integers also cost 1 per 16 bytes. Booleans of one byte each, floats and the contents of strings
+   *   are free.
+   * - In any other message, packed numbers also cost 1 per two, and strings 1 per 32 bytes.
    */
   readonly maxMessageWork?: number | undefined;
 }
@@ -35,13 +39,13 @@ export const defaultMaxEntries: number = 2 ** 16;
 /** The default of `maxDimensions`: 64, which is NumPy's limit. */
 export const defaultMaxDimensions: number = 64;
 
-/** The default of `maxMessageWork`: 2^18, which take 33 ms at most (docs/decisions/0015-a-budget-of-work.md). */
+/** The default of `maxMessageWork`: 2^18 units, which take at most 33 ms (docs/decisions/0015-a-budget-of-work.md). */
 export const defaultMaxMessageWork: number = 2 ** 18;
 
-/** The default of `maxMessageWork` for the messages of servers: 2^20. Only the program that reads them waits. */
+/** The default of `maxMessageWork` for the messages of servers: 2^20. It is higher because only the client itself waits while it decodes. */
 export const defaultMaxResponseWork: number = 2 ** 20;
 
-/** Makes the error of a tensor with more elements than `maxElements`, before anything is allocated. */
+/** Creates the error for a tensor with more elements than `maxElements`, before anything is allocated. */
 export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
   return new TensorError({
     reason: "limit",
@@ -52,7 +56,7 @@ export function tooManyElements(count: number, maxElements: number, name?: strin
   });
 }
 
-/** Makes the error of a message with more entries, requested UIDs or PROTO elements than `maxEntries`. */
+/** Creates the error for a message with more entries, requested UIDs or PROTO elements than `maxEntries`. */
 export function tooManyEntries(maxEntries: number): TensorError {
   return new TensorError({
     reason: "limit",
@@ -62,7 +66,7 @@ export function tooManyEntries(maxEntries: number): TensorError {
   });
 }
 
-/** Makes the error of a shape with more dimensions than `maxDimensions`, before any is allocated. */
+/** Creates the error for a shape with more dimensions than `maxDimensions`, before any is allocated. */
 export function tooManyDimensions(maxDimensions: number): TensorError {
   return new TensorError({
     reason: "limit",
@@ -72,7 +76,7 @@ export function tooManyDimensions(maxDimensions: number): TensorError {
   });
 }
 
-/** Makes the error of a message that takes more work than `maxMessageWork`, before it is decoded. */
+/** Creates the error for a message that takes more work than `maxMessageWork`, before it is decoded. */
 export function tooMuchWork(maxMessageWork: number): TensorError {
   return new TensorError({
     reason: "limit",

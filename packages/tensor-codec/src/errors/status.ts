@@ -40,8 +40,8 @@ export function statusCodeOf(number: number): StatusCode {
  * Which party an error comes from:
  *
  * - `server`: the server refused the request, or ended the stream with a status.
- * - `client`: the caller misused the API, exceeded a limit of its own side, or gave up waiting.
- * - `connection`: no answer will come, because the server cannot be reached, the stream was lost, or the
+ * - `client`: the caller misused the API, exceeded a limit of its own side, or stopped waiting.
+ * - `connection`: no answer will arrive, because the server cannot be reached, the stream was lost, or the
  *   peer broke the protocol.
  */
 export type ErrorOrigin = "server" | "client" | "connection";

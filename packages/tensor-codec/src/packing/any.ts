@@ -5,7 +5,7 @@ import type { Any } from "@bufbuild/protobuf/wkt";
 // `@bufbuild/protobuf/wkt` has both functions, but imports the descriptors of every well-known type:
 // 12 KB more for a page, compressed.
 
-/** Packs a message as an Any; undefined when the registry lacks its type. */
+/** Packs a message as an Any; undefined if the registry lacks its type. */
 export function packAny(message: Message, registry: Registry | undefined): Any | undefined {
   const schema = registry?.getMessage(message.$typeName);
   return (
@@ -17,7 +17,7 @@ export function packAny(message: Message, registry: Registry | undefined): Any |
   );
 }
 
-/** Unpacks the message in an Any; undefined when the registry lacks its type. */
+/** Unpacks the message in an Any; undefined if the registry lacks its type. */
 export function unpackAny({ typeUrl, value }: Any, registry: Registry): Message | undefined {
   const schema = registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf("/") + 1));
   return schema && fromBinary(schema, value);

@@ -27,7 +27,7 @@ describe("pack", () => {
     expect(pack(new BigUint64Array(2)).dtype).toBe("uint64");
   });
 
-  test("keeps a typed array and a tensor, and copies nested arrays", () => {
+  test("borrows typed arrays and tensors, and copies nested arrays", () => {
     const array = new Float32Array(6);
     expect(pack(array).data).toBe(array);
     expect(pack(array, { shape: [2, -1] })).toEqual({
@@ -194,7 +194,7 @@ describe("a tensor that is packed again", () => {
     expect(() => pack(floats)).toThrow(refusal("dtype", "an int8 tensor"));
   });
 
-  test("has elements and dimensions of the protocol", () => {
+  test("has only elements and dimensions that the protocol allows", () => {
     const twos = { dtype: "bool", shape: [1], data: Uint8Array.of(2) } as const;
     expect(() => pack(twos)).toThrow(refusal("value", "0 or 1 as element [0]"));
     expect(() => packFor(twos, t.bool([1]), "x")).toThrow(refusal("value", '"x": expected 0 or 1'));
@@ -205,7 +205,7 @@ describe("a tensor that is packed again", () => {
 });
 
 describe("the dimensions of a packed shape", () => {
-  test("have 31 bits, or 32 where they are variable", () => {
+  test("have 31 bits, or 32 if they are variable", () => {
     expect(pack(1, { shape: [-(2 ** 31)] }).shape).toEqual([1]);
     expect(() => pack(1, { shape: [2 ** 31 - 1] })).toThrow(refusal("limit", `${2 ** 31 - 1}`));
     expect(() => pack(1, { shape: [2 ** 31] })).toThrow(refusal("shape", "32-bit integers"));
@@ -223,7 +223,7 @@ describe("packFor", () => {
     expect(() => packFor({}, t.uint8([2]), "x")).toThrow(refusal("dtype", "received an object"));
   });
 
-  test("checks one element for all against maxElements in its shape", () => {
+  test("checks maxElements against the broadcast shape of a single element", () => {
     const packed = { dtype: "int8", shape: [5], data: new Int8Array(1) } as const;
     expect(() => packFor(packed, t.int8([5]), "x", { maxElements: 4 })).toThrow(
       refusal("limit", "at most 4 elements (maxElements), received 5"),
@@ -251,7 +251,7 @@ describe("packFor", () => {
     expect(() => packFor(7, t.int8([0]), "x")).toThrow(refusal("shape", "0 elements"));
   });
 
-  test("flat data takes the spec's shape, a variable dimension inferred", () => {
+  test("flat data gets the spec's shape, with a variable dimension inferred", () => {
     const data = new Uint8Array(6);
     expect(packFor(data, t.uint8([2, 3]), "x")).toEqual({ dtype: "uint8", shape: [2, 3], data });
     expect(packFor(data, t.uint8([2, -1]), "x").shape).toEqual([2, 3]);
@@ -275,7 +275,7 @@ describe("packFor", () => {
     expect(() => packFor([], t.int32(), "x")).toThrow(refusal("shape", "give a scalar"));
   });
 
-  test("a tensor is checked and kept, packed ones too", () => {
+  test("a tensor is checked and borrowed, packed or not", () => {
     const whole = tensor("int32", [2], new Int32Array([1, 2]));
     expect(packFor(whole, t.int32([2]), "x").data).toBe(whole.data);
     expect(packFor({ ...whole, shape: [-1] }, t.int32([2]), "x").shape).toEqual([2]);
@@ -354,7 +354,7 @@ describe("packFor", () => {
     expect(packFor(0.1, { dtype: "float32", shape: [], max: 0.1 }, "x").data).toHaveLength(1);
   });
 
-  test("behaviour 16: bounds of each element hold for each, of a broadcast too", () => {
+  test("behaviour 16: per-element bounds apply to each element, also of a broadcast", () => {
     const spec = t.int32([3], { min: [0, 1, 2], max: 9 });
     expect(packFor([0, 1, 2], spec, "x").data).toHaveLength(3);
     expect(() => packFor([0, 0, 2], spec, "x")).toThrow(

@@ -31,10 +31,10 @@ import { packAny } from "./any.ts";
 
 /** Options of `pack`. */
 export interface PackOptions<D extends DType = DType> {
-  /** The dtype; inferred from the value's type when absent (see `pack`). */
+  /** The dtype. Default: inferred from the value's type (see `pack`). */
   readonly dtype?: D | undefined;
   /**
-   * The shape; the value's own when absent. One dimension may be negative, to be inferred. A value of
+   * The shape. Default: the value's own. One dimension may be negative, to be inferred. A value of
    * one element fills any shape, and is sent as one element.
    */
   readonly shape?: readonly number[] | undefined;
@@ -73,7 +73,7 @@ export type InferredDType<V, Depth extends readonly unknown[] = []> = V extends 
       : InferredDType<Row, readonly [...Depth, unknown]>
     : DTypeOfValue<V>;
 
-/** Tried in order: of similar types, the narrower first. */
+/** The types are tried in this order: a narrower type before a similar wider one. */
 type DTypeOfValue<V> = V extends number
   ? "float64"
   : V extends bigint
@@ -94,7 +94,7 @@ type AsIs<O> = Omit<O, "shape" | "compress"> & {
   readonly compress?: undefined;
 };
 
-/** A value with its own shape: a Tensor, except that a PackedTensor stays one. */
+/** A value with its own shape: a Tensor, except that a PackedTensor stays a PackedTensor. */
 type PackedAsIs<V, D extends DType> = V extends PackedTensor
   ? V extends Tensor
     ? Tensor<D>

@@ -16,7 +16,7 @@ const floats = (shape: readonly number[], ...values: number[]): PackedTensor<"fl
 });
 
 describe("unpack", () => {
-  test("a whole tensor is itself", () => {
+  test("returns a tensor without variable dimension or broadcast unchanged", () => {
     const whole = floats([2, 1], 1, 2);
     expect(unpack(whole)).toBe(whole);
   });
@@ -118,7 +118,7 @@ describe("unpackFor", () => {
   });
 });
 
-describe("behaviour 17: one element for all is checked against every element's bounds", () => {
+describe("behaviour 17: a single element that stands for all elements", () => {
   const packed = floats([3], 5);
 
   test.each([
@@ -127,23 +127,23 @@ describe("behaviour 17: one element for all is checked against every element's b
     ["the second max", t.float32([3], { min: 0, max: [9, 4, 9] }), "element [1] from 0 to 4"],
     ["the second min", t.float32([3], { min: [0, 6, 0], max: 9 }), "element [1] from 6 to 9"],
     ["the first max", t.float32([3], { max: [4, 9, 9] }), "element [0] at most 4"],
-  ])("%s", (_, spec, text) => {
+  ])("is refused beyond %s", (_, spec, text) => {
     const error = refusal("bounds", `"x": expected ${text}, received 5`);
     expect(() => unpackFor(packed, spec, "x")).toThrow(error);
     expect(() => packFor(packed, spec, "x")).toThrow(error);
     expect(() => packFor(5, spec, "x")).toThrow(error);
   });
 
-  test("and accepted within every element's bounds", () => {
+  test("is accepted within the bounds of every element", () => {
     const spec = t.float32([3], { min: [0, 5, 0], max: [9, 9, 5] });
     expect(unpackFor(packed, spec, "x")).toEqual(floats([3], 5, 5, 5));
   });
 });
 
-describe("behaviour 16: the bounds of a variable-length spec hold", () => {
+describe("behaviour 16: the bounds of a variable-length spec", () => {
   const spec = t.int32([-1, 2], { min: 0, max: 5 });
 
-  test("each element that arrives", () => {
+  test("apply to each element that arrives", () => {
     const packed = { dtype: "int32", shape: [-1, 2], data: Int32Array.of(0, 5, 5, 6) } as const;
     expect(() => unpackFor(packed, spec, "x")).toThrow(
       refusal("bounds", '"x": expected element [1, 1] from 0 to 5, received 6'),
@@ -151,14 +151,14 @@ describe("behaviour 16: the bounds of a variable-length spec hold", () => {
     expect(unpackFor({ ...packed, data: Int32Array.of(0, 5) }, spec, "x").shape).toEqual([1, 2]);
   });
 
-  test("no bound without a declaration", () => {
+  test("accept an empty tensor", () => {
     const none = { dtype: "int32", shape: [0, 2], data: new Int32Array(0) } as const;
     expect(unpackFor(none, spec, "x")).toBe(none);
   });
 });
 
 describe("values", () => {
-  test("a scalar spec's value is a scalar, another's the tensor", () => {
+  test("the value of a scalar spec is a scalar, and of any other spec the tensor", () => {
     expect(toValue(pack(true), t.bool())).toBe(true);
     expect(toValue(pack(5n), t.int64())).toBe(5n);
     const whole = unpack(floats([1], 1));

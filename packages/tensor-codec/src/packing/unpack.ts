@@ -93,7 +93,7 @@ export function unpackFor(
 }
 
 /**
- * Returns the plain value of a tensor: a scalar where the spec's shape is empty (a boolean for bool),
+ * Returns the plain value of a tensor: a scalar if the spec's shape is empty (a boolean for bool),
  * else the tensor itself.
  */
 export function toValue<T extends TensorSpec>(tensor: Tensor, spec: T): ValueOf<T> {

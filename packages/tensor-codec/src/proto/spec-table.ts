@@ -11,7 +11,7 @@ export interface SpecEntry {
 
 /**
  * The actions or the observations of an agent: names on this side, UIDs on the
- * wire (reference.md, "Specs"). Entries stand in the order of their UIDs.
+ * wire (reference.md, "Specs"). Entries are in the order of their UIDs.
  */
 export interface SpecTable {
   readonly entries: readonly SpecEntry[];
@@ -19,14 +19,14 @@ export interface SpecTable {
   readonly byUid: ReadonlyMap<Uid, SpecEntry>;
 }
 
-/** Gives each spec a UID, counted from `firstUid` in the order of the names given. */
+/** Assigns each spec a UID, counted from `firstUid`, in the order of the given names. */
 export function specTable(specs: FlatSpecs, firstUid = 1): SpecTable {
   return tableOf(
     Object.entries(specs).map(([name, spec], index) => ({ name, spec, uid: firstUid + index })),
   );
 }
 
-/** Makes a table of entries whose UIDs are known, such as those that a client receives. */
+/** Creates a table of entries with known UIDs, such as the entries that a client receives. */
 export function tableOf(entries: Iterable<SpecEntry>): SpecTable {
   const sorted = [...entries].sort((a, b) => (a.uid < b.uid ? -1 : a.uid > b.uid ? 1 : 0));
   return {

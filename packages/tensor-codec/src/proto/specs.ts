@@ -29,7 +29,7 @@ export interface NamedSpec {
 }
 
 /**
- * Packs a spec into its generated message. Bounds are sent only where they are declared; an integer
+ * Packs a spec into its generated message. Only declared bounds are sent, except that an integer
  * spec with one bound gets the other from its dtype, because dm_env_rpc 1.1.6 fails on a single bound
  * (behaviour 16).
  *
@@ -124,7 +124,7 @@ function unpackTable(
         reason: "name",
         name,
         expected: `names that are unique within ${what}`,
-        received: "it twice",
+        received: `"${name}" twice`,
       });
     }
     names.add(name);

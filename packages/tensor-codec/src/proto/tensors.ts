@@ -54,7 +54,7 @@ export function unpackTensor(message: TensorMessage): PackedTensor {
   return { dtype, shape: [...shape], data: dataOf(dtype, payload) } as PackedTensor;
 }
 
-/** The payload of a Tensor or, of a numeric dtype, of a bound. */
+/** Returns the payload of a Tensor, or of a bound if the dtype is numeric. */
 export function payloadOf(dtype: DType, data: TensorData): TensorPayload {
   const { payload, kind } = elementTypes[dtype];
   const array =

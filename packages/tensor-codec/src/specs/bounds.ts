@@ -4,10 +4,10 @@ import { TensorError } from "../errors/tensor-error.ts";
 import { elementText, scalarText } from "../errors/text.ts";
 import type { TensorSpec } from "./spec.ts";
 
-/** An element of a numeric dtype; one tensor never mixes the two. */
+/** An element of a numeric dtype. A tensor never mixes numbers and bigints. */
 type Ordered = number | bigint;
 
-/** Returns the bound of one element; a scalar bound is that of every element. */
+/** Returns the bound of one element; a scalar bound applies to every element. */
 export function boundAt(
   bound: Ordered | TensorData | undefined,
   index: number,

@@ -10,7 +10,7 @@ const refusal = (text: string) =>
   });
 
 describe("builders", () => {
-  test("make a spec of each dtype, scalar or of a shape", () => {
+  test("build a spec of each dtype, scalar or with a shape", () => {
     expect(t.float32()).toEqual({ dtype: "float32", shape: [] });
     expect(t.uint8([11, 11, 3])).toEqual({ dtype: "uint8", shape: [11, 11, 3] });
     expect(t.int8({ min: 0, max: 4 })).toEqual({ dtype: "int8", shape: [], min: 0, max: 4 });
@@ -23,7 +23,7 @@ describe("builders", () => {
     expect(t.discrete(128, "uint8")).toEqual({ dtype: "uint8", shape: [], min: 0, max: 127 });
   });
 
-  test("keep bounds of each element as a typed array of their own", () => {
+  test("copy per-element bounds to a new typed array", () => {
     const min = new Float32Array([0, 1]);
     const spec = t.float32([2], { min, max: [2, 3] });
     expect(spec).toEqual({
@@ -37,7 +37,7 @@ describe("builders", () => {
     expect(t.int64([2], { max: [3n, 4n] }).max).toEqual(new BigInt64Array([3n, 4n]));
   });
 
-  test("make one bound of bounds that are all the same", () => {
+  test("replace equal per-element bounds by one scalar", () => {
     expect(t.int8([2], { min: [3], max: [4, 4] })).toEqual(t.int8([2], { min: 3, max: 4 }));
   });
 
@@ -107,7 +107,7 @@ describe("builders refuse", () => {
     expect(make).toThrow(refusal(text));
   });
 
-  test("naming an element only where bounds are of elements", () => {
+  test("min above max, with an error that names an element only if the bounds are per element", () => {
     expect(() => t.int8({ min: 2, max: 1 })).toThrow(/received 2 and 1$/);
   });
 

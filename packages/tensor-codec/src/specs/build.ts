@@ -11,7 +11,7 @@ import { checkDefinition, exactBounds } from "./definition.ts";
 import type { Bounds, Shape, TensorSpec } from "./spec.ts";
 
 /**
- * Makes the spec of a numeric tensor: `t.int8({ min: 0, max: 4 })` is a scalar,
+ * Builds the spec of a numeric tensor: `t.int8({ min: 0, max: 4 })` is a scalar,
  * `t.uint8([11, 11, 3])` an array, `t.float32([-1])` has a variable dimension.
  */
 export interface NumericBuilder<D extends NumericDType> {
@@ -19,7 +19,7 @@ export interface NumericBuilder<D extends NumericDType> {
   <const S extends Shape>(shape: S, bounds?: Bounds<D>): TensorSpec<D, S>;
 }
 
-/** Makes the spec of a tensor that has no order and so no bounds. */
+/** Builds the spec of a tensor whose elements have no order and therefore no bounds. */
 export interface PlainBuilder<D extends DType> {
   (): TensorSpec<D, readonly []>;
   <const S extends Shape>(shape: S): TensorSpec<D, S>;
@@ -35,7 +35,7 @@ export type DiscreteDType = {
  *
  * Bounds are inclusive: one scalar for all elements or, for a fixed shape, one for each element as a
  * typed array or nested arrays. A spec without bounds is sent without bounds; an integer spec with one
- * bound is sent with the dtype's as the other.
+ * bound is sent with its dtype's bound as the other.
  *
  * @throws TensorError `spec`: two negative dimensions, a bound for each element of a variable-length spec,
  * min above max, and bounds that are NaN or beyond the dtype.
@@ -50,13 +50,13 @@ export const t: {
 } & {
   /** A scalar integer from 0 to `count - 1`, int32 unless another dtype is given. */
   discrete(count: number): TensorSpec<"int32", readonly []>;
-  /** The same of another integer dtype. */
+  /** A scalar integer of another dtype, from 0 to `count - 1`. */
   discrete<D extends DiscreteDType>(count: number, dtype: D): TensorSpec<D, readonly []>;
 } = {
   ...builders(),
   discrete: (count: number, dtype: DiscreteDType = "int32"): TensorSpec<never, readonly []> => {
     const wide = dtypes[dtype].kind === "bigint";
-    // A fraction passes through: checkDefinition refuses it by name.
+    // A fraction is passed on: `exactBounds` refuses it.
     const last = wide && Number.isInteger(count) ? BigInt(count) - 1n : count - 1;
     const bounds = { min: wide ? 0n : 0, max: last } as Bounds<DiscreteDType>;
     return define(dtype, [], bounds) as TensorSpec<never, readonly []>;

@@ -22,8 +22,8 @@ type Ordered = number | bigint;
 type AnyBound = Ordered | TensorData | undefined;
 
 /**
- * Converts bounds to those that a spec holds: scalars or, for each element, a typed array of the spec's
- * own; rounded to float32 for a float32 spec. An absent bound stays absent.
+ * Converts bounds to the form that specs store: a scalar, or a new typed array with one bound per element. Bounds of a
+ * float32 spec are rounded to float32. An absent bound stays absent.
  */
 export function exactBounds(
   dtype: DType,

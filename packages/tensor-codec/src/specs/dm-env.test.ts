@@ -41,7 +41,7 @@ test("behaviour 51: only a scalar integer from 0 to a declared maximum is discre
   expect(kind(t.proto())).toBe("array");
 });
 
-test("behaviour 51: a side without a bound has the dtype's", () => {
+test("behaviour 51: an undeclared bound is the dtype's", () => {
   expect(toDmEnvSpec("x", t.int8({ max: 9 }))).toMatchObject({ minimum: -128, maximum: 9 });
   expect(toDmEnvSpec("x", t.float32({ max: 9 }))).toMatchObject({
     minimum: Number.NEGATIVE_INFINITY,
@@ -67,7 +67,7 @@ test("behaviour 51: a spec survives the round trip through dm_env's", () => {
   }
 });
 
-test("behaviour 51: bounds that bind nothing are not declared", () => {
+test("behaviour 51: bounds that exclude nothing are not declared", () => {
   expect(
     fromDmEnvSpec({
       kind: "boundedArray",

@@ -25,7 +25,7 @@ export interface BoundedArraySpec {
   readonly name: string;
   readonly dtype: NumericDType;
   readonly shape: readonly number[];
-  /** One for all elements, or one for each. A side without a declared bound has the dtype's. */
+  /** One bound for all elements, or one per element. An undeclared bound is the dtype's. */
   readonly minimum: number | bigint | TensorData<NumericDType>;
   readonly maximum: number | bigint | TensorData<NumericDType>;
 }
@@ -84,8 +84,8 @@ export function toDmEnvSpec(name: string, spec: TensorSpec): DmEnvSpec {
 }
 
 /**
- * Converts a dm_env spec to its tensor spec. Bounds that exclude nothing, the dtype's own or infinite
- * ones, are left out.
+ * Converts a dm_env spec to its tensor spec. Bounds that exclude nothing, such as the dtype's own or infinite
+ * bounds, are left out.
  *
  * @throws TensorError `spec`, as the builders do.
  */

@@ -6,13 +6,13 @@ import type { FlatSpecs, Specs, TensorSpec } from "./spec.ts";
 /** Options for joining nested names. */
 export interface NestingOptions {
   /**
-   * Accepts keys that contain a `.` as names that are joined already. Otherwise they are an error,
+   * Accepts keys that contain a `.` as already joined names. Otherwise such keys are an error,
    * because unpacking would nest them. Default false.
    */
   readonly allowDots?: boolean | undefined;
 }
 
-/** A value in a record, or a record of them. */
+/** A record of values and of such records. */
 export interface Nested<T> {
   [name: string]: T | Nested<T>;
 }
@@ -22,7 +22,7 @@ export interface Nested<T> {
  * actions/observations"), in the order given.
  *
  * @throws TensorError `name` for a key with a `.` in it, for a duplicate name, and for a name that is
- * both a spec and a parent of one.
+ * both a spec and a parent of a spec.
  */
 export function flattenSpecs(specs: Specs, options: NestingOptions = {}): FlatSpecs {
   return flatten(specs, isTensorSpec, options) as Record<string, TensorSpec>;
@@ -45,7 +45,7 @@ export function flattenValues(
  * The nested record of values whose names have `.` in them: the inverse of
  * `flattenValues`. Names may be hostile: `__proto__` is an ordinary key.
  *
- * @throws TensorError `name` for a name that is both a value and a parent of one.
+ * @throws TensorError `name` for a name that is both a value and a parent of a value.
  */
 export function nestValues<T>(
   flat: Iterable<readonly [string, T]> | Readonly<Record<string, T>>,
@@ -77,7 +77,7 @@ export function nestValues<T>(
 }
 
 /**
- * Checks that names are unique and that none is both a value and a parent of one (`a` and `a.b`).
+ * Checks that names are unique and that no name is both a value and a parent of a value (`a` and `a.b`).
  *
  * @throws TensorError `name` that names both.
  */
@@ -98,7 +98,7 @@ export function checkNames(names: Iterable<string>): void {
   }
 }
 
-/** Sets a key of a record, whatever it is called: `record.__proto__ = …` would set no key. */
+/** Sets any key of a record, even `__proto__`, for which an assignment would set no key. */
 export function setOwn<T>(record: Record<string, T>, key: string, value: T): void {
   if (key === "__proto__") {
     Object.defineProperty(record, key, {

@@ -15,8 +15,8 @@ export interface SampleOptions {
   /** Longest variable dimension and longest string. Default 8. */
   readonly maxLength?: number | undefined;
   /**
-   * Mask over the values of a discrete action, from its `min` to its `max`; true for those that may be drawn, at
-   * least one. Default: all.
+   * Mask over the values of a discrete action, from its `min` to its `max`: true for the values that may be drawn. At
+   * least one element must be true. Default: all.
    */
   readonly legal?: Tensor<"bool"> | undefined;
 }
@@ -24,12 +24,11 @@ export interface SampleOptions {
 /**
  * Draws a random tensor that a spec allows; the same random numbers give the same tensor.
  *
- * Between two bounds elements are uniform, both bounds included; an integer without a bound has its
- * dtype's. A float without bounds is normal (mean 0,
- * deviation 1), with one bound exponential from there (mean 1). Booleans are a
- * fair coin, strings are of lowercase letters, protos empty Anys; a variable
- * dimension and a string's length are uniform from 0 to `maxLength`. With `legal`,
- * a discrete action is one of the legal values, uniformly.
+ * Elements with two bounds are uniform, both bounds included; an undeclared bound of an integer is its
+ * dtype's. A float without bounds is normal (mean 0, deviation 1), and a float with one bound is exponential from
+ * that bound (mean 1). Booleans are uniform, strings consist of lowercase letters, and protos are empty Anys. A
+ * variable dimension and a string's length are uniform from 0 to `maxLength`. With `legal`, a discrete action is
+ * uniform over the legal values.
  *
  * @throws TensorError if `legal` does not fit the spec, or nothing is legal.
  * @example
@@ -105,7 +104,7 @@ function draw(
   }
 }
 
-/** An integer from 0 to `most`, both included. */
+/** Draws an integer from 0 to `most`, both included. */
 const upTo = (most: number, random: Random): number => Math.floor(random() * (most + 1));
 
 function drawFloat(

@@ -85,7 +85,7 @@ describe("sample, zeros and clamp", () => {
     expect([...seen].sort()).toEqual([0, 1, 2]);
   });
 
-  test("a source that stays at its ends stays in bounds", () => {
+  test("samples are in bounds if the random source returns only its smallest or largest value", () => {
     for (const at of [0, 1 - 2 ** -53]) {
       const random = () => at;
       for (const spec of [

@@ -15,7 +15,7 @@ type Ordered = number | bigint;
  * Checks a tensor against a spec: dtype, shape, elements and bounds.
  *
  * @throws TensorError naming `name` and, for a bound, the index of the first
- * element that is out.
+ * element that is out of bounds.
  */
 export function validate(tensor: Tensor, spec: TensorSpec, name?: string): void {
   if (tensor.dtype !== spec.dtype) {
@@ -60,8 +60,8 @@ export function clamp(tensor: Tensor, spec: TensorSpec): Tensor {
 }
 
 /**
- * Makes a tensor of zeros, empty strings or empty Anys; where bounds exclude zero, of the nearest value
- * within them. A variable dimension is 0.
+ * Creates a tensor of zeros, empty strings or empty Anys. If bounds exclude zero, the elements are the values within
+ * bounds that are nearest to zero. A variable dimension is 0.
  *
  * @example
  * const { dtype, shape, data } = zeros(t.float32([2, 3]));
@@ -77,8 +77,8 @@ export function zeros(spec: TensorSpec): Tensor {
 
 /**
  * Returns true if two tensors have the same dtype, shape and elements. NaN equals NaN and 0 equals
- * -0; Anys are compared by type and bytes. Packed tensors are compared as they are: `unpack` them to
- * compare what they stand for.
+ * -0; Anys are compared by type and bytes. Packed tensors are compared without unpacking: `unpack` them to
+ * compare their elements.
  */
 export function equals(a: PackedTensor, b: PackedTensor): boolean {
   if (a.dtype !== b.dtype || !sameShape(a.shape, b.shape)) {

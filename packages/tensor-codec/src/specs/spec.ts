@@ -5,11 +5,11 @@ import type { PackedTensor, Tensor } from "../tensors/tensor.ts";
 /** Elements along each dimension; at most one is negative, which makes it variable. */
 export type Shape = readonly number[];
 
-/** An inclusive bound: one scalar for every element, or as many as the spec's shape has. */
+/** An inclusive bound: one scalar for all elements, or an array with one bound per element. */
 export type Bound<D extends DType> = D extends NumericDType ? Scalar<D> | TensorData<D> : never;
 
 /**
- * The dtype, shape and, where declared, bounds of a tensor. Its name is the key that it stands under.
+ * The dtype, shape and, if declared, bounds of a tensor. Its name is its key in a record of specs.
  */
 export interface TensorSpec<D extends DType = DType, S extends Shape = Shape> {
   readonly dtype: D;
@@ -18,7 +18,7 @@ export interface TensorSpec<D extends DType = DType, S extends Shape = Shape> {
   readonly max?: Bound<D>;
 }
 
-/** Specs by name; a record in a record nests, which is a `.` in the name on the wire. */
+/** Specs by name. Records nest: on the wire, `.` joins the names of all levels. */
 export interface Specs {
   readonly [name: string]: TensorSpec | Specs;
 }
@@ -45,7 +45,7 @@ export type ValuesOf<T extends Specs> = {
       : never;
 };
 
-/** Scalars in arrays in arrays, as deep as there are dimensions. */
+/** Nested arrays of scalars, one level per dimension. */
 export type NestedArray<T> = readonly (T | NestedArray<T>)[];
 
 /** Values that can be packed for a spec: a tensor of its dtype, its typed array, a scalar, or nested arrays. */
@@ -67,8 +67,8 @@ export type PackablesOf<T extends Specs> = {
 };
 
 /**
- * Bounds, inclusive: one for all elements, or one for each as a typed array or
- * nested arrays. A side that is absent is not sent.
+ * Inclusive bounds: one for all elements, or one per element as a typed array or nested arrays. If both are absent,
+ * no bounds are sent; if one is absent, an integer spec sends its dtype's bound for it.
  */
 export interface Bounds<D extends NumericDType> {
   readonly min?: Scalar<D> | TensorData<D> | NestedArray<Scalar<D>> | undefined;

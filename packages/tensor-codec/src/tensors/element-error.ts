@@ -3,14 +3,14 @@ import type { DType } from "../dtypes/dtype.ts";
 import { TensorError } from "../errors/tensor-error.ts";
 import { elementText, valueText, withArticle } from "../errors/text.ts";
 
-/** The tensor that elements are stored in, for errors that name one of them. */
+/** The tensor of an element that an error names. */
 export interface Destination {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly name?: string | undefined;
 }
 
-/** Makes the error of a value that cannot be the element at an index. */
+/** Creates the error for a value that cannot be the element at an index. */
 export function elementError(
   reason: "dtype" | "value",
   expected: string,
@@ -28,7 +28,7 @@ export function elementError(
   });
 }
 
-/** Makes the error of a string that has no UTF-8 encoding. */
+/** Creates the error for a string that has no UTF-8 encoding. */
 export function loneSurrogate(
   what: string,
   value: unknown,

@@ -71,7 +71,7 @@ function isWellFormed(value: string): boolean {
   return !/\p{Surrogate}/u.test(value);
 }
 
-/** Makes the error of a value that cannot be an element, with its index and a remedy. */
+/** Creates the error for a value that cannot be an element, with its index and a remedy. */
 export function wrongElement(value: unknown, index: number, to: Destination): TensorError {
   const { kind, range } = elementTypes[to.dtype];
   const fact = (reason: "dtype" | "value", expected: string, remedy?: string) =>

@@ -55,7 +55,7 @@ export function flattenNested(
   return data;
 }
 
-/** Deeper than any real tensor, and shallow enough for recursion. */
+/** Maximum depth of nested arrays: deeper than any real tensor, and shallow enough for recursion. */
 const maxDepth = 64;
 
 function fill(

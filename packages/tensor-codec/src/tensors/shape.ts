@@ -10,7 +10,7 @@ import { elementCount } from "./tensor.ts";
  * dimension; one element fills any shape, and makes a variable dimension 1. Allocates nothing of the
  * tensor's size, and returns the same array if there is nothing to infer.
  *
- * @throws TensorError `shape` or, past `maxElements`, `limit`.
+ * @throws TensorError `shape` or, above `maxElements`, `limit`.
  */
 export function resolveShape(
   shape: readonly number[],

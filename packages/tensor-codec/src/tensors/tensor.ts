@@ -74,7 +74,7 @@ export function isVariable(shape: readonly number[]): boolean {
 }
 
 /**
- * Makes a tensor. It borrows `data`: later changes of the array change the tensor.
+ * Creates a tensor. It borrows `data`: later changes of the array change the tensor.
  *
  * @throws TensorError `dtype` if the data does not hold elements of the dtype; `shape` if the shape has
  * a negative dimension or another number of elements than the data.

@@ -206,7 +206,7 @@ test("behaviour 18: UIDs are exact beyond 2^53", () => {
   expect(requests.read(bytes, 0, bytes.length)).toEqual(message);
 });
 
-test("of a duplicate UID only the last tensor remains, among many as among few", () => {
+test("only the last tensor of a duplicate UID remains, among few and among many entries", () => {
   for (const count of [3, 100]) {
     const few = Array.from({ length: count }, (_, uid) => ({ uid, tensor: pack(uid) }));
     const again = few.map(({ uid }) => ({ uid, tensor: pack(-uid - 1) }));

@@ -36,7 +36,7 @@ interface ColdField {
 }
 
 /**
- * Makes a codec of EnvironmentRequest or EnvironmentResponse. Reads and writes the step itself, every
+ * Creates a codec of EnvironmentRequest or EnvironmentResponse. Reads and writes the step itself, every
  * other payload with the generated code; both merge a payload split into several parts, and of two
  * payloads of different kinds the last wins, as in protobuf.
  */

@@ -135,7 +135,7 @@ test.each([
   ["integers one by one", delimited(int32s, new Array(11).fill(varintField(1, 5)).flat())],
   ["strings", delimited(strings, new Array(11).fill(delimited(1, [])).flat())],
   ["protos", delimited(protos, new Array(11).fill(delimited(1, [])).flat())],
-])("more %s than maxElements are refused by that name", (_, bytes) => {
+])("more %s than maxElements are refused with that name", (_, bytes) => {
   expect(() => decode(bytes, { maxElements: 10 })).toThrow(refusal("limit", "(maxElements)"));
   expect(decode(bytes, { maxElements: 11 }).data).toHaveLength(11);
 });
@@ -259,7 +259,7 @@ test("bytes, booleans, floats and the bytes of strings take no work", () => {
   expect(codec.read(text, 0, text.length)).toMatchObject({ case: "step" });
 });
 
-test("a message beyond a limit of its own does not change how the next one is read", () => {
+test("a message that exceeds a limit does not affect the next one", () => {
   const codec = createRequestCodec({ maxMessageWork: 48 });
   const small = Uint8Array.from(tensor(delimited(int32s, delimited(1, [5]))));
   const large = Uint8Array.from(tensor(delimited(int32s, delimited(1, times(1000, [5])))));

@@ -13,13 +13,13 @@ import {
   varintType,
 } from "./primitives/wire-type.ts";
 
-/** Most nested messages, as in protobuf's own readers. */
+/** Maximum nesting depth of messages, as in protobuf's own readers. */
 const maxMessageDepth = 100;
 
 /** 32 bytes of a string, which is decoded and checked, cost 1. */
 const stringShift = 5;
 
-/** Numbers in one packed field that cost as much as a field. */
+/** Count of numbers in a packed field that cost 1. */
 const numbersPerWork = 2;
 
 /** The cost of decoding one occurrence of a field. */
@@ -42,7 +42,7 @@ type FieldCosts = ReadonlyMap<number, FieldCost>;
 const known = new WeakMap<DescMessage, FieldCosts>();
 
 /**
- * Counts the work that generated code would have with a message, before it does it: a few thousand
+ * Estimates the work of decoding a message with the generated code, before the message is decoded: a few thousand
  * bytes of gzip can hold millions of empty messages, each an object of hundreds of bytes.
  */
 export class MessageScanner {
@@ -55,13 +55,13 @@ export class MessageScanner {
     this.#maxDimensions = maxDimensions;
   }
 
-  /** Starts to count entries from zero. */
+  /** Resets the count of entries. */
   clear(): void {
     this.#entries = 0;
   }
 
   /**
-   * Spends the reader's work on a message from its position to its end, and adds its entries to those so far.
+   * Spends the reader's work on a message from its position to its end, and adds its entries to the count.
    *
    * @throws TensorError `limit`, or `malformed` with the offset.
    */

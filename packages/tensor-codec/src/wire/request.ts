@@ -18,7 +18,7 @@ const requestedTag = (2 << 3) | lengthDelimitedType;
 const requestedUnpackedTag = (2 << 3) | varintType;
 
 /**
- * Makes the codec of the messages that agents send: EnvironmentRequest.
+ * Creates the codec of the messages that agents send: EnvironmentRequest.
  *
  * Any number of streams may share a codec; it reads or writes one message at a time.
  */
@@ -32,7 +32,7 @@ const stepRequestCodec: StepCodec<StepRequest> = {
     if (requestedObservations.length === 0) {
       return actionBytes;
     }
-    return actionBytes + delimitedSize(sizes.keep(uidsSize(requestedObservations)));
+    return actionBytes + delimitedSize(sizes.record(uidsSize(requestedObservations)));
   },
 
   write({ actions, requestedObservations }, sizes, target, pos) {

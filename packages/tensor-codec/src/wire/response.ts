@@ -17,7 +17,7 @@ const noUids: readonly never[] = Object.freeze([]);
 const observationsTag = (2 << 3) | lengthDelimitedType;
 
 /**
- * Makes the codec of the messages that servers send: EnvironmentResponse.
+ * Creates the codec of the messages that servers send: EnvironmentResponse.
  *
  * Any number of streams may share a codec; it reads or writes one message at a time.
  */

@@ -26,7 +26,7 @@ export const anys: RepeatedEncoding<Any[]> = {
     for (let i = 0; i < data.length; i++) {
       const { typeUrl, value } = data[i] as Any;
       const place = sizes.reserve();
-      const length = sizes.keep(utf8Length(typeUrl));
+      const length = sizes.record(utf8Length(typeUrl));
       if (length < 0) {
         throw loneSurrogate("a type URL", typeUrl, i, tensor);
       }

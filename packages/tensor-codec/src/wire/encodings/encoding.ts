@@ -14,8 +14,8 @@ export type Encoding<A> = PackedEncoding<A> | RepeatedEncoding<A>;
 export interface PackedEncoding<A> {
   readonly packed: true;
   /**
-   * The wire type of a number in a field of its own, which is appended to the others; undefined for
-   * `bytes`, of which the last field wins.
+   * The wire type of a single unpacked number, which is appended to the numbers before it; undefined for
+   * `bytes`, where the last field wins.
    */
   readonly alone: number | undefined;
   /** Bytes of an element; 0 if that depends on its value. */
@@ -43,11 +43,11 @@ export function elementsSize<A extends ArrayLike<unknown>>(
   return encoding.width > 0 ? data.length * encoding.width : encoding.size(data);
 }
 
-/** Each element in a field of its own: strings and messages. */
+/** One field per element: strings and messages. */
 export interface RepeatedEncoding<A> {
   readonly packed: false;
   /**
-   * Measures elements with their tags and lengths, and records in `sizes` the lengths that `write` takes.
+   * Measures elements with their tags and lengths, and records in `sizes` the lengths that `write` reads.
    *
    * @throws TensorError `value` for an element without an encoding.
    */

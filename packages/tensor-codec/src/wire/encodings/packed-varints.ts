@@ -26,7 +26,7 @@ export function countElements(reader: Reader, { maxElements }: ReadOptions): num
   return count;
 }
 
-/** Makes the error of a varint of more than ten bytes. */
+/** Creates the error for a varint of more than ten bytes. */
 export function tooLong(reader: Reader): Error {
   return reader.malformed("varints of at most ten bytes", "a longer one");
 }

@@ -13,7 +13,7 @@ export const strings: RepeatedEncoding<string[]> = {
     const { data } = tensor;
     let size = 0;
     for (let i = 0; i < data.length; i++) {
-      const length = sizes.keep(utf8Length(data[i] as string));
+      const length = sizes.record(utf8Length(data[i] as string));
       if (length < 0) {
         throw loneSurrogate("a string", data[i], i, tensor);
       }

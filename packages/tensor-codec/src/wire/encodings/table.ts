@@ -24,13 +24,13 @@ const encodings: { readonly [D in DType]: Encoding<TensorData<D>> } = {
   proto: anys,
 };
 
-/** A dtype as readers and writers see it. */
+/** A dtype with its encoding, for readers and writers. */
 export interface EncodedType {
   readonly dtype: DType;
   /** The field of `Tensor.payload` that holds its elements. */
   readonly field: number;
   readonly encoding: Encoding<TensorData>;
-  /** Makes room for `length` elements. */
+  /** Allocates an array of `length` elements. */
   allocate(length: number): TensorData;
 }
 
@@ -42,7 +42,7 @@ export const encodedTypes: { readonly [D in DType]: EncodedType } = Object.fromE
   ]),
 ) as Record<DType, EncodedType>;
 
-/** The same types by field of `Tensor.payload`; the other fields are undefined. */
+/** Every dtype with its encoding, by field number of `Tensor.payload`; other numbers are undefined. */
 export const typeOfField: readonly (EncodedType | undefined)[] = Object.values(encodedTypes).reduce<
   (EncodedType | undefined)[]
 >((types, type) => {

@@ -12,20 +12,20 @@ import {
   varintType,
 } from "./wire-type.ts";
 
-/** Most nested groups that are skipped, as in protobuf's own readers. */
+/** Maximum nesting depth of skipped groups, as in protobuf's own readers. */
 const maxGroupDepth = 100;
 
-/** Work of a string, bytes or a message in a field, each an object of its own; a number costs 1. */
+/** Work of a field with a string, bytes or a message, which each become an object; a number costs 1. */
 export const objectWork = 4;
 
-/** Memory up to this size is remembered for the next message in it. */
-const maxKeptBytes = 64 * 1024;
+/** Largest buffer that `buffer` caches for the next message. */
+const maxCachedBytes = 64 * 1024;
 
 const noBytes = new Uint8Array(0);
 
 /**
- * Reads tags, varints and lengths, never past `end`. To read a message within a message, set `end` to that
- * of the inner one and restore it afterwards.
+ * Reads tags, varints and lengths, never past `end`. To read a message within a message, set `end` to the end
+ * of the inner message and restore it afterwards.
  */
 export class Reader {
   source: Uint8Array = noBytes;
@@ -35,7 +35,7 @@ export class Reader {
   #start = 0;
   /** True while the source is a merge of parts of the message. */
   #merged = false;
-  /** The last source whose memory was read, and that memory. */
+  /** The last source whose ArrayBuffer was read, and that ArrayBuffer. */
   #lastSource: Uint8Array = noBytes;
   #lastBuffer: ArrayBufferLike = noBytes.buffer;
   readonly #maxMessageWork: number;
@@ -47,7 +47,7 @@ export class Reader {
   /** The positions recorded while a step is read. */
   readonly notes: LayoutNotes = new LayoutNotes();
 
-  /** @param options.maxMessageWork Most work to spend on a message, from `open` to `close`. */
+  /** @param options.maxMessageWork Maximum work to spend on a message, from `open` to `close`. */
   constructor({ maxMessageWork }: Pick<ReadOptions, "maxMessageWork">) {
     this.#maxMessageWork = maxMessageWork;
   }
@@ -60,14 +60,14 @@ export class Reader {
     this.#merged = false;
   }
 
-  /** The memory of the source: V8 takes long to read it from a typed array, and the messages of a chunk share it. */
+  /** The ArrayBuffer of the source. Cached, because `TypedArray.buffer` is slow in V8 and the messages of a chunk share one buffer. */
   get buffer(): ArrayBufferLike {
     const { source } = this;
     if (source === this.#lastSource) {
       return this.#lastBuffer;
     }
     const { buffer } = source;
-    if (buffer.byteLength <= maxKeptBytes) {
+    if (buffer.byteLength <= maxCachedBytes) {
       this.#lastSource = source;
       this.#lastBuffer = buffer;
     }
@@ -190,9 +190,9 @@ export class Reader {
   }
 
   /**
-   * Counts work, before it is done.
+   * Adds work to the message's total, before the work is done.
    *
-   * @throws TensorError `limit` past `maxMessageWork`.
+   * @throws TensorError `limit` above `maxMessageWork`.
    */
   spend(work: number): void {
     this.#work += work;
@@ -281,12 +281,12 @@ export class Reader {
     return value;
   }
 
-  /** Makes the error of well-formed input that exceeds a limit. */
+  /** Creates the error for well-formed input that exceeds a limit. */
   beyond(expected: string, received: string): TensorError {
     return new TensorError({ reason: "limit", expected, received });
   }
 
-  /** Makes the error of undecodable bytes, with their offset in the message. */
+  /** Creates the error for undecodable bytes, with their offset in the message. */
   malformed(expected: string, received: string, at: number = this.pos): TensorError {
     return new TensorError({
       reason: "malformed",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * The lengths that measuring a message found, in the order in which writing it
- * asks for them again. Kept from message to message, so that it costs no memory.
+ * Lengths measured by `size`, in the order in which `write` reads them. The array is reused for every message, so it
+ * causes no allocation.
  */
 export class Sizes {
   readonly #sizes: number[] = [];
@@ -14,12 +14,12 @@ export class Sizes {
     this.#taken = 0;
   }
 
-  keep(size: number): number {
+  record(size: number): number {
     this.#sizes[this.#count++] = size;
     return size;
   }
 
-  /** Reserves a place for a size that is known only after its content has been measured. */
+  /** Reserves an index for a size that is known only after its content has been measured. */
   reserve(): number {
     const place = this.#count++;
     if (place === this.#sizes.length) {

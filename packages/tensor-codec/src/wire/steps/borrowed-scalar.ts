@@ -14,7 +14,7 @@ export interface BorrowedScalar {
   readonly encoding: PackedEncoding<TensorData>;
 }
 
-/** Makes the entry that messages of a layout share; undefined unless it is a scalar with a packed encoding. */
+/** Creates the entry that messages of a layout share; undefined unless it is a scalar with a packed encoding. */
 export function borrowedScalar({ uid, type, shape }: EntryLayout): BorrowedScalar | undefined {
   const { dtype, encoding } = type;
   if (shape.length > 0 || !encoding.packed) {

@@ -38,7 +38,7 @@ export class LayoutReader<S> {
     for (let i = 0; i < recent.length; i++) {
       const layout = recent[i] as ReadLayout;
       if (layout.fixed.length === end - start && layout.fixed.match(source, start)) {
-        this.#layouts.paid(i);
+        this.#layouts.recordUse(i);
         return this.#readBy(layout, reader, options);
       }
     }
@@ -79,7 +79,7 @@ export class LayoutReader<S> {
       this.#layouts.learn(undefined);
       return;
     }
-    // Messages of the layout share them.
+    // All messages of the layout share these arrays.
     Object.freeze(layout.requested);
     for (const { shape } of layout.entries) {
       Object.freeze(shape);

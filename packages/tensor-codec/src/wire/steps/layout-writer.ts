@@ -55,7 +55,7 @@ export class LayoutWriter<S> {
       if (!this.#fits(step, layout)) {
         continue;
       }
-      this.#layouts.paid(i);
+      this.#layouts.recordUse(i);
       this.#found = layout;
       return layout.fixed.length;
     }
@@ -77,7 +77,7 @@ export class LayoutWriter<S> {
     }
     const entries = this.#codec.entriesOf(step);
     for (let i = 0; i < entries.length; i++) {
-      // Other tensors have no layout.
+      // A layout has no unset tensors.
       const data = (entries[i] as UidTensor).tensor.data as TensorData;
       const at = fixed.gaps[2 * i] as number;
       const size = (fixed.gaps[2 * i + 1] as number) - at;
@@ -125,7 +125,7 @@ export class LayoutWriter<S> {
       }
       const encoding = encodings[i] as PackedEncoding<TensorData>;
       if (encoding.width > 0) {
-        continue; // as many elements are as many bytes
+        continue; // fixed width: equal counts have equal sizes
       }
       const size = (fixed.gaps[2 * i + 1] as number) - (fixed.gaps[2 * i] as number);
       if (encoding.size(tensor.data as TensorData) !== size) {
@@ -162,7 +162,7 @@ function elementsAlone(
   return fixed && { ...layout, fixed, message: new Uint8Array(message), counts, encodings };
 }
 
-/** Returns true if a state fits a layout: any nonzero state of one byte if the layout has a place for it, else the same state. */
+/** Returns true if a state fits a layout: any nonzero state of one byte if the layout contains a state, else the same state. */
 function fitsState(state: number, like: number, { stateAt }: FixedBytes): boolean {
   return stateAt < 0 ? state === like : state > 0 && state < 0x80;
 }

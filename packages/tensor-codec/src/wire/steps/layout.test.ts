@@ -52,7 +52,7 @@ const responseOf = ({ entries, numbers }: Step): ProcessResponse => ({
 
 const limits = { maxElements: 300, maxStringBytes: 30, maxEntries: 3 };
 
-/** Reads messages with a codec, and each with one that has seen no other. */
+/** Reads messages with one codec, and each with a new codec, and compares the results. */
 function compareReading<T>(
   codec: MessageCodec<T>,
   make: () => MessageCodec<T>,
@@ -127,7 +127,7 @@ const response = (reward: number, state = 1): ProcessResponse & { case: "step" }
   },
 });
 
-test("a message of the layout of the one before shares its shapes, and has its own elements", () => {
+test("a message with the layout of the previous one shares its shapes, but not its elements", () => {
   const codec = createResponseCodec();
   const [, first, second] = [response(0), response(1), response(2, 3)].map((message) => {
     const bytes = encode(createResponseCodec(), message);
@@ -143,7 +143,7 @@ test("a message of the layout of the one before shares its shapes, and has its o
   expect([first?.state, second?.state]).toEqual([1, 3]);
 });
 
-test("with borrowScalars, scalars are reused by the next message, and nothing else is", () => {
+test("with borrowScalars, the next message reuses the scalars and nothing else", () => {
   const codec = createResponseCodec({ borrowScalars: true });
   const reads = [0, 1, 2].map((reward) => {
     const bytes = encode(createResponseCodec(), response(reward));
@@ -160,7 +160,7 @@ test("with borrowScalars, scalars are reused by the next message, and nothing el
   expect(reads[2]?.board).not.toBe(reads[1]?.board);
 });
 
-test("a layout that was written once is known, and no other", () => {
+test("a layout is known after it was written once, and other layouts are not", () => {
   const writer = new LayoutWriter(stepResponseCodec);
   const bytes = encode(createResponseCodec(), response(1));
   expect(writer.size(response(1).value)).toBe(-1);
@@ -181,14 +181,14 @@ test("a layout that was written once is known, and no other", () => {
   expect(writer.size({ state: 1, observations: [reward] })).toBe(-1);
 });
 
-test("a layout that is found again stays, however many are learned that are not", () => {
+test("a layout that is found again stays, even if many layouts are learned that are not", () => {
   const layouts = new Layouts<string>();
   const found = (layout: string): void => {
     const index = layouts.recent.indexOf(layout);
     if (index < 0) {
       layouts.learn(layout);
     } else {
-      layouts.paid(index);
+      layouts.recordUse(index);
     }
   };
   for (let i = 0; i < 20; i++) {

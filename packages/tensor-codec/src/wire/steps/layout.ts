@@ -5,14 +5,14 @@ import type { LayoutNotes } from "../primitives/layout-notes.ts";
 import type { Uid } from "../primitives/uid.ts";
 import type { StepCodec } from "./step-codec.ts";
 
-/** Most bytes outside of the arrays in a layout worth learning. */
+/** Maximum number of fixed bytes (outside of the arrays) of a layout that is learned. */
 const maxFixedBytes = 1024;
 
-/** The bytes of a message outside of its gaps and its state, which differ from message to message. */
+/** The bytes of a message except its gaps and its state, which differ from message to message. */
 export class FixedBytes {
   /** Bytes of a message. */
   readonly length: number;
-  /** Pairs of positions from the message's beginning: a start and an end each, in their order. */
+  /** Start and end of each gap, in order, counted from the message's beginning. */
   readonly gaps: readonly number[];
   /** Position of the state, one byte of any value up to 127; -1 without a state. */
   readonly stateAt: number;
@@ -113,9 +113,9 @@ export function layoutOf<S>(
 /** Number of unused layouts after which only one in `messagesPerTry` messages is learned. */
 const maxFruitless = 16;
 const messagesPerTry = 1024;
-/** Layouts in memory; the codec of a server reads the agents of all its worlds. */
+/** Number of layouts in memory. The codec of a server reads the messages of the agents of all its worlds. */
 const maxLayouts = 16;
-/** The first half are evicted only by layouts that are found again. */
+/** Number of layouts that only a layout that is found again can replace. */
 const provenLayouts = maxLayouts / 2;
 
 /** The layouts of recent messages. */
@@ -126,8 +126,8 @@ export class Layouts<L> {
   #fruitless = 0;
   #skipped = 0;
 
-  /** Records that a message had the layout at this index, which changes the index of layouts. */
-  paid(index: number): void {
+  /** Records that a message had the layout at this index. May reorder the layouts. */
+  recordUse(index: number): void {
     if (this.#fruitless > 0) {
       this.#fruitless--;
     }
@@ -140,7 +140,7 @@ export class Layouts<L> {
     this.#promoted = (this.#promoted + 1) % provenLayouts;
   }
 
-  /** True unless hardly any message has the layout of an earlier one. */
+  /** False for most messages once learned layouts are hardly ever used again. */
   get worthLearning(): boolean {
     if (this.#fruitless < maxFruitless) {
       return true;

@@ -63,7 +63,7 @@ describe.each(everyDType)("%s", (dtype) => {
   });
 });
 
-test("the layout without anything unusual is the one that we write", () => {
+test("encodeTensor writes the plain layout", () => {
   fc.assert(
     fc.property(tensors, (tensor) => {
       fc.pre(tensor.data.length > 0);

@@ -8,7 +8,7 @@ import type { Sizes } from "../primitives/sizes.ts";
 import { arrayTag } from "../primitives/wire-type.ts";
 
 /**
- * Measures a tensor's `Tensor.*Array`, and records in `sizes` the lengths that `writeArray` takes.
+ * Measures a tensor's `Tensor.*Array`, and records in `sizes` the lengths that `writeArray` reads.
  *
  * @throws TensorError `value` for a string that has no UTF-8 encoding.
  */
@@ -19,7 +19,7 @@ export function arraySize({ encoding }: EncodedType, tensor: PackedTensor, sizes
   if (!encoding.packed) {
     return encoding.size(tensor, sizes);
   }
-  return delimitedSize(sizes.keep(elementsSize(encoding, tensor.data)));
+  return delimitedSize(sizes.record(elementsSize(encoding, tensor.data)));
 }
 
 /** Writes a tensor's `Tensor.*Array`; returns the position after it. */
