@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { House, profile, reports } from "../../testing/house.ts";
 
 describe("a match", () => {
-  it("is made of as many tickets as its profile says, and its tickets are assigned", async () => {
+  it("has the number of tickets that its profile names, and its tickets are assigned", async () => {
     await using house = await House.open();
     const server = await house.serve("one");
     const ids = await house.tickets(3);
@@ -34,7 +34,7 @@ describe("a match", () => {
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
   });
 
-  it("does not end before its last agent has joined: its seat counts as taken", async () => {
+  it("does not end before its last agent has joined, because that agent's seat counts as taken", async () => {
     await using house = await House.open({ profiles: [profile({ backfill: true })] });
     const server = await house.serve("one");
     const ids = await house.tickets(3);
@@ -54,7 +54,7 @@ describe("a match", () => {
     expect(server.destroyed.size).toBe(0);
   });
 
-  it("whose agents come and go between two reports is over all the same", async () => {
+  it("ends although its agents joined and left between two reports", async () => {
     await using house = await House.open();
     const server = await house.serve("one");
     const ids = await house.tickets(2);

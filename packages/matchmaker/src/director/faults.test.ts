@@ -9,7 +9,7 @@ import type { Ticket, World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { type Change, type Store, StoreError } from "../store/store.ts";
 
-/** A house whose store fails as a test says. */
+/** Opens a house whose store fails with the errors in `faults`. */
 async function faulty(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
@@ -68,7 +68,7 @@ const kindsOf = ({ events }: House): MatchmakerEvent["kind"][] => events.map(({ 
 const fencedError = () => new StoreError("fenced", "another matchmaker leads");
 const awayError = () => new StoreError("unavailable", "the store is away");
 
-/** Lets everything run that waits for no time. */
+/** Runs everything that does not wait for a timer. */
 async function idle(): Promise<void> {
   for (let turn = 0; turn < 30; turn++) {
     await setImmediate();
@@ -81,7 +81,7 @@ const ticketsIn = (changes: readonly Change[]): Ticket[] =>
   changes.flatMap(({ kind, value }) => (kind === "ticket" && value !== undefined ? [value] : []));
 
 describe("the director's loop", () => {
-  it("ticks at once, then at its interval, and as soon as something has changed", async () => {
+  it("ticks immediately, then at its interval, and as soon as a record has changed", async () => {
     const settings = { tickMs: 500, minTickMs: 20, leaderLeaseMs: 60_000 };
     await using house = await House.open({ run: true, settings });
     const ticks = () => eventsOf(house, "ticked").length;
@@ -102,7 +102,7 @@ describe("the director's loop", () => {
     await idle();
     expect(ticks()).toBe(3);
     expect(eventsOf(house, "ticked").at(-1)).toMatchObject({ waiting: 1 });
-    // A change during the least time between two ticks is not forgotten.
+    // A change during the shortest pause between two ticks is not forgotten.
     await house.frontend.createTicket({});
     await idle();
     expect(ticks()).toBe(3);
@@ -133,7 +133,7 @@ describe("the director's loop", () => {
     expect(first.events).toHaveLength(before);
   });
 
-  it("renews the lead while a tick takes its time", async () => {
+  it("renews its lease, so that it never has to acquire it again", async () => {
     const settings = { leaderLeaseMs: 6_000 };
     await using scene = await faulty({ run: true, settings });
     const { house, faults } = scene;
@@ -186,7 +186,7 @@ describe("a director that loses the lead", () => {
     expect(house.matchmaker.isLeading).toBe(true);
   }
 
-  it("gives each server its whole lease again", async () => {
+  it("starts the lease of each server again", async () => {
     await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
     const { house } = scene;
     await house.serve("a");
@@ -205,7 +205,7 @@ describe("a director that loses the lead", () => {
     expect(eventsOf(house, "server-lost")).toEqual([{ kind: "server-lost", serverId: "a" }]);
   });
 
-  it("watches worlds without an owner for their whole time again", async () => {
+  it("waits the full orphanMs again before it destroys a world without an owner", async () => {
     await using scene = await faulty({ settings: { orphanMs: 10_000 } });
     const { house } = scene;
     const server = await house.serve("a");
@@ -219,7 +219,7 @@ describe("a director that loses the lead", () => {
     expect(callsOf(house, "destroy")).toEqual([`destroy a/${name}`]);
   });
 
-  it("knows the worlds that reports had before", async () => {
+  it("ends a world that was reported under its earlier lead and is no longer reported", async () => {
     await using scene = await faulty({ profiles: [profile({ count: 1 })] });
     const { house } = scene;
     const server = await house.serve("a");
@@ -234,8 +234,8 @@ describe("a director that loses the lead", () => {
   });
 });
 
-describe("a store that is away", () => {
-  it("is reported; its time does not count as silence of servers", async () => {
+describe("an unavailable store", () => {
+  it("is reported, and servers do not count as silent meanwhile", async () => {
     await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
     const { house, faults } = scene;
     await house.serve("a");
@@ -276,7 +276,7 @@ describe("a store that is away", () => {
     expect(house.matchmaker.isLeading).toBe(true);
   });
 
-  it("while a report is processed, loses nothing of the report", async () => {
+  it("loses nothing of a report that is being processed", async () => {
     await using scene = await faulty();
     const { house, faults } = scene;
     const server = await house.serve("a");
@@ -431,7 +431,7 @@ describe("a world that was created while its store failed", () => {
     expect(eventsOf(house, "step-failed")).toEqual([]);
   });
 
-  it("is destroyed if another matchmaker leads, which creates another one", async () => {
+  it("is destroyed if another matchmaker leads, and that one creates its own world", async () => {
     await using scene = await creating();
     const { house, faults, server, ids, release } = scene;
     faults.ofCommit = (changes) => (isOpening(changes) ? fencedError() : undefined);
@@ -456,7 +456,7 @@ describe("a world that was created while its store failed", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("is reported with an error that no store has", async () => {
+  it("is reported as step-failed if its commit throws anything but a StoreError", async () => {
     await using scene = await creating();
     const { house, faults, release } = scene;
     const error = new Error("unexpected");

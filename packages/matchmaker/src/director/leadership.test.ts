@@ -8,7 +8,7 @@ import { memoryStore } from "../store/memory-store.ts";
 import { type Store, StoreError } from "../store/store.ts";
 import { Leadership } from "./leadership.ts";
 
-it("a matchmaker says that it leads from its first look until its lease has run out", async () => {
+it("a matchmaker reports that it leads from its first tick until its lease expires", async () => {
   await using house = await House.open({ settings: { leaderLeaseMs: 6_000 } });
   expect(house.matchmaker.isLeading).toBe(false);
   await house.matchmaker.tick();
@@ -21,7 +21,7 @@ it("a matchmaker says that it leads from its first look until its lease has run 
   expect(house.matchmaker.isLeading).toBe(true);
 });
 
-it("a lease is renewed after a third of its time, and not before", async () => {
+it("a lease is renewed after exactly a third of its time", async () => {
   const time = manualTime(startMs);
   const store = memoryStore({ time });
   let renewals = 0;
@@ -46,7 +46,7 @@ it("a lease is renewed after a third of its time, and not before", async () => {
   expect(leadership.isHeld).toBe(true);
 });
 
-it("a lease that is released is another one's at once, and one that ran out is acquired anew", async () => {
+it("another process can acquire a released lease immediately, and an expired lease again", async () => {
   const time = manualTime(startMs);
   const store = memoryStore({ time });
   const [first, second] = [0, 1].map(() => new Leadership(store, time, 6_000));
@@ -65,7 +65,7 @@ it("a lease that is released is another one's at once, and one that ran out is a
   expect(second?.isHeld).toBe(false);
 });
 
-it("a lease is kept while other work takes its time, until it is lost or the work ends", async () => {
+it("a lease is renewed independently of other work, until it is lost or the signal aborts", async () => {
   const time = manualTime(startMs);
   const store = memoryStore({ time });
   let renewals = 0;
@@ -87,7 +87,7 @@ it("a lease is kept while other work takes its time, until it is lost or the wor
     time.advance(ms);
     await setImmediate();
   };
-  // There is nothing to keep yet.
+  // The lease has not been acquired yet.
   await pass(2_000);
   expect(renewals).toBe(0);
   expect(await leadership.hold()).toBe(true);

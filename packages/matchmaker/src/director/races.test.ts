@@ -11,7 +11,7 @@ import type { World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Change, CommitResult, Store } from "../store/store.ts";
 
-/** A house whose director is overtaken: `rival` runs before each of its commits, and may answer it. */
+/** Opens a house in which `rival` runs before each commit of the director, and may return its result. */
 async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
@@ -39,7 +39,7 @@ async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
 const worldsIn = (changes: readonly Change[]): World[] =>
   changes.flatMap(({ kind, value }) => (kind === "world" && value !== undefined ? [value] : []));
 
-it("a ticket that is cancelled between two batches of late ones stays cancelled", async () => {
+it("a ticket that is cancelled between two batches of overdue tickets stays cancelled", async () => {
   await using scene = await overtaken({ settings: { maxWaitMs: 60_000 } });
   const { house, race } = scene;
   const ids = await house.tickets(510);
@@ -54,7 +54,7 @@ it("a ticket that is cancelled between two batches of late ones stays cancelled"
   expect(await house.states([ids[0] ?? "", last])).toEqual(["FAILED", "CANCELLED"]);
 });
 
-it("an open seat is not filled in a world that begins to drain meanwhile", async () => {
+it("an open seat is not filled if its world begins to drain before the commit", async () => {
   await using scene = await overtaken({ profiles: [profile({ backfill: true })] });
   const { house, race, worlds, change } = scene;
   const server = await house.serve("a");
@@ -81,7 +81,7 @@ it("an open seat is not filled in a world that begins to drain meanwhile", async
   expect(await house.states([third])).toEqual(["WAITING"]);
 });
 
-it("a world that changes before it is ended is ended in its new state", async () => {
+it("a world that changes while its end is committed keeps the change, and still ends", async () => {
   await using scene = await overtaken({ profiles: [profile({ count: 1 })] });
   const { house, race, change } = scene;
   const server = await house.serve("a");
@@ -108,9 +108,9 @@ it("a world that changes before it is ended is ended in its new state", async ()
 
 it.each([
   ["drains", "draining", 0],
-  ["is played on", "open", 1],
+  ["changes and stays open", "open", 1],
 ] as const)(
-  "a world that changes while it is to be reset, and %s, is reset accordingly",
+  "a world that %s before its reset is committed is reset only if it is still open",
   async (_, state, resets) => {
     const worldPolicy = create(WorldPolicySchema, { resetAfterSequences: 1 });
     await using scene = await overtaken({ profiles: [profile({ count: 1, worldPolicy })] });
@@ -140,7 +140,7 @@ it.each([
   },
 );
 
-it("matches that the store refuses for no reason that shows are left to the next look", async () => {
+it("matches whose commit fails without a visible conflict are made in a later tick", async () => {
   await using scene = await overtaken();
   const { house, race } = scene;
   await house.serve("a");
@@ -159,7 +159,7 @@ it("matches that the store refuses for no reason that shows are left to the next
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("a world that is being created is not taken for one without an owner", async () => {
+it("a world that is being created does not count as a world without an owner", async () => {
   await using house = await House.open({ settings: { orphanMs: 10_000 } });
   const server = await house.serve("a");
   let finish = (): void => {};
@@ -184,10 +184,10 @@ it("a world that is being created is not taken for one without an owner", async 
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("no agent is sent to an open seat of a server that may be dead", async () => {
+it("an open seat on a suspect server is not filled", async () => {
   await using house = await House.open({ profiles: [profile({ backfill: true })] });
   const server = house.servers.add(new SimulatedServer("a"));
-  // Its seats are free at once: it does not tell whose agents are in them.
+  // Its seats become free immediately, because it does not report tickets.
   await house.registry.registerServer({
     serverId: "a",
     address: server.address,
@@ -202,7 +202,7 @@ it("no agent is sent to an open seat of a server that may be dead", async () => 
   expect(await house.states([third])).toEqual(["WAITING"]);
 });
 
-it("a server that has just answered is not asked again for a second", async () => {
+it("a server that has just answered is not checked again for a second", async () => {
   await using house = await House.open({
     profiles: [profile({ count: 1 })],
     settings: { serverLeaseMs: 60_000 },

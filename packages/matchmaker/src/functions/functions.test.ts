@@ -18,7 +18,7 @@ function ticket(id: string, { waitedMs = 0, skill = 0, partySize = 1 } = {}): Wa
   };
 }
 
-/** The ids of each match, team by team. */
+/** Returns the ticket ids of each match, by team. */
 function matches(match: MatchFunction, pools: Record<string, readonly WaitingTicket[]>) {
   const context = { profile: "p", parameters: {}, pools: new Map(Object.entries(pools)), nowMs };
   return [...match(context)].map((proposal) =>
@@ -41,7 +41,7 @@ describe("byCount", () => {
 });
 
 describe("teams", () => {
-  it("takes each team from its pool, and a ticket of two pools once", () => {
+  it("takes each team from its pool, and a ticket that is in two pools once", () => {
     const both = ticket("both", { waitedMs: 9 });
     const pools = {
       hunters: [both, ticket("h1"), ticket("h2")],
@@ -58,14 +58,14 @@ describe("teams", () => {
 describe("skillWindow", () => {
   const options = { count: 2, double: "skill", window: 10, widenPerSecond: 1 };
 
-  it("matches only neighbours that are close enough", () => {
+  it("matches only neighbours whose skills lie within the window", () => {
     const pool = [0, 100, 8, 109].map((skill) => ticket(`s${skill}`, { skill }));
     expect(matches(skillWindow(options), { pool })).toEqual([[["s0", "s8"]], [["s100", "s109"]]]);
     const apart = [0, 50].map((skill) => ticket(`s${skill}`, { skill }));
     expect(matches(skillWindow(options), { apart })).toEqual([]);
   });
 
-  it("widens as the longest waiting ticket waits, up to where it stops", () => {
+  it("widens with the longest wait, up to maxWindow", () => {
     const pool = [ticket("old", { skill: 0, waitedMs: 40_000 }), ticket("new", { skill: 50 })];
     expect(matches(skillWindow(options), { pool })).toEqual([[["old", "new"]]]);
     expect(matches(skillWindow({ ...options, maxWindow: 49 }), { pool })).toEqual([]);
@@ -80,15 +80,15 @@ describe("parties", () => {
     ticket("solo", { waitedMs: 6 }),
   ];
 
-  it("fill matches exactly, that of the oldest ticket first", () => {
+  it("fill matches exactly, starting with the oldest ticket", () => {
     expect(matches(byCount(4), { pool })).toEqual([[["trio", "solo"]], [["pair", "other pair"]]]);
   });
 
-  it("do not keep others waiting if no ticket completes them", () => {
+  it("do not keep others waiting if no tickets complete their match", () => {
     expect(matches(byCount(4), { pool: pool.slice(0, 3) })).toEqual([[["pair", "other pair"]]]);
   });
 
-  it("are in one team", () => {
+  it("play in one team", () => {
     const sizes = [
       { name: "left", pool: "pool", size: 3 },
       { name: "right", pool: "pool", size: 2 },
@@ -96,7 +96,7 @@ describe("parties", () => {
     expect(matches(teams(sizes), { pool })).toEqual([[["trio"], ["pair"]]]);
   });
 
-  it("have the skill of their ticket", () => {
+  it("count with the skill of their ticket", () => {
     const options = { count: 3, double: "skill", window: 10, widenPerSecond: 0 };
     const near = [
       ticket("a", { skill: 0, partySize: 2 }),
@@ -109,7 +109,7 @@ describe("parties", () => {
 });
 
 describe("every built-in function", () => {
-  it("gives each ticket at most one seat, whatever waits", () => {
+  it("puts each ticket into at most one match, for any waiting tickets", () => {
     const waiting = fc.uniqueArray(
       fc.record({
         id: fc.nat(99),

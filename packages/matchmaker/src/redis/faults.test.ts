@@ -32,7 +32,7 @@ import { redisStore } from "./redis-store.ts";
 
 sayWhetherRedis();
 
-/** A matchmaker with a loop of its own, on real time. */
+/** A matchmaker whose loop runs on real time. */
 class Running implements AsyncDisposable {
   readonly events: MatchmakerEvent[] = [];
   readonly #epochs = new Map<string, bigint>();
@@ -99,7 +99,7 @@ class Running implements AsyncDisposable {
     return epoch;
   }
 
-  /** Terms that a server receives with each of its reports. */
+  /** Returns the terms that a server receives in the response to each report. */
   async terms(server: SimulatedServer): Promise<{ readonly jwks: string }> {
     const epoch = this.#epochs.get(server.id) ?? (await this.register(server));
     return await insist(() =>
@@ -130,7 +130,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
   });
   afterAll(() => redis?.[Symbol.asyncDispose]());
 
-  it("a store without an answer fails within its time limit", async () => {
+  it("a store that gets no answer fails within its time limit", async () => {
     const opening = redisStore({ url: "redis://user:secret@127.0.0.1:1", connectMs: 300 });
     await expect(opening).rejects.toSatisfy(
       (error) =>
@@ -139,7 +139,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     );
   });
 
-  it("its time is Redis's own, whatever the clock of a matchmaker says", async () => {
+  it("a store has the time of Redis, even if the clock of the matchmaker is wrong", async () => {
     const offMs = 5 * 3_600_000;
     const wrong = { ...systemTime, now: () => systemTime.now() + offMs };
     await using store = await insist(() => redisStore({ url: redis.url, time: wrong }));
@@ -216,7 +216,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await expect.poll(() => leaders(one, two)).toHaveLength(1);
   });
 
-  it("says that it does not lead and is not ready while Redis is dead, and leads again afterwards", async () => {
+  it("a matchmaker does not lead and is not ready while Redis does not answer, and leads again afterwards", async () => {
     await using one = await Running.open(redis.url, new SimulatedServers(), randomUUID());
     await expect.poll(() => one.matchmaker.isLeading).toBe(true);
     expect(one.matchmaker.isReady).toBe(true);
@@ -230,13 +230,13 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await heard(one, "store-recovered");
   });
 
-  it("leads as soon as Redis answers, though the answer to its taking of the lease was lost", async () => {
+  it("a matchmaker leads as soon as Redis answers, even if the reply to its acquire was lost", async () => {
     await using store = await insist(() => redisStore({ url: redis.url, commandMs: 300 }));
     const leadership = new Leadership(store, systemTime, 600_000);
     redis.freeze();
     await expect(leadership.hold()).rejects.toThrow(/does not answer/);
     redis.thaw();
-    // It acquired the lease when it was thawed.
+    // Redis ran the acquire when it was thawed.
     expect(await insist(() => leadership.hold())).toBe(true);
     await leadership.release();
   });
@@ -244,7 +244,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
   it.each([
     ["flushed", async () => flush(redis)],
     [
-      "restarted without what it had",
+      "restarted without its data",
       async () => {
         await flush(redis);
         await redis.kill();
@@ -252,7 +252,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
       },
     ],
   ] as const)(
-    "a Redis that is %s is one event, and what is configured is there again",
+    "a Redis that is %s is reported once per matchmaker, and profiles and keys are restored",
     async (_, lose) => {
       const servers = new SimulatedServers();
       const prefix = randomUUID();
@@ -266,7 +266,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
 
       await lose();
       await Promise.all([heard(one, "store-lost"), heard(two, "store-lost")]);
-      // A third one starts on the remaining state, and may store its own key first.
+      // A third matchmaker starts on the remaining state, and may store its own key first.
       await using three = await Running.open(redis.url, servers, prefix);
       await expect
         .poll(async () => names(await insist(() => two.admin.listProfiles({}))))
@@ -278,7 +278,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
       const ids = await create(three, 2);
       await Promise.all(ids.map((id) => one.assigned(id)));
 
-      // All sign with one key, and the key of the tokens before is published still.
+      // All sign with one key, and the key of earlier tokens is still published.
       const keys = await Promise.all(
         [one, two].map(async (each) => jwksOf(await each.terms(server))),
       );
@@ -310,7 +310,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     );
   });
 
-  it("a Redis that comes back older than it was has its readers start over, and takes nothing that was planned before", async () => {
+  it("a Redis that is restored from an older state makes readers start over, and refuses commits planned before", async () => {
     const prefix = `{${randomUUID()}}:`;
     await using one = await insist(() => redisStore({ url: redis.url, prefix }));
     await using two = await insist(() => redisStore({ url: redis.url, prefix }));
@@ -322,7 +322,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await redis.kill();
     await rollBack();
     await redis.start();
-    // Without a version of its own for each life, this one would have that of the lost commit.
+    // If versions did not start higher in each life, this commit would get the version of the lost one.
     const commit = await insist(() => two.commit([writeSecret("lost", 0)]));
     if (!commit.ok || !lostCommit.ok) {
       throw new Error("two commits were expected");
@@ -336,7 +336,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     expect(await one.changes(page.position, 100)).toMatchObject({ reset: false, entries: [] });
   });
 
-  it("after a restart of Redis with all of its data no matchmaker starts over", async () => {
+  it("a restart of Redis with all of its data makes no reader start over", async () => {
     const prefix = `{${randomUUID()}}:`;
     await using store = await insist(() => redisStore({ url: redis.url, prefix }));
     await store.commit([writeSecret("a", 0)]);
@@ -349,7 +349,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     expect(page.entries.map(({ id }) => id)).toEqual(["b"]);
   });
 
-  it("a Redis that is full refuses new tickets, and all that there are go on", async () => {
+  it("a full Redis refuses new tickets, and existing tickets continue", async () => {
     const servers = new SimulatedServers();
     await using one = await Running.open(redis.url, servers, randomUUID());
     const [first = "", second = ""] = await create(one, 2);
@@ -374,7 +374,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     }
   });
 
-  it("another matchmaker takes over when the one that leads is closed", async () => {
+  it("another matchmaker takes over when the leader is closed", async () => {
     const servers = new SimulatedServers();
     const prefix = randomUUID();
     const one = await Running.open(redis.url, servers, prefix);
@@ -387,8 +387,8 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
   });
 });
 
-/** A store that would lose data is refused at once, with the setting to change. */
-describe.skipIf(!hasRedis)("a Redis that is unsuitable", () => {
+/** A Redis that would lose data is refused when it is opened, with the setting to change. */
+describe.skipIf(!hasRedis)("an unsuitable Redis", () => {
   it("is refused if its policy evicts keys", async () => {
     await using redis = await RedisServer.start({
       flags: () => ["--maxmemory-policy", "allkeys-lru"],
@@ -477,7 +477,7 @@ function writeSecret(id: string, version: number): Change {
   return { kind: "secret", id, version, value: { id, value: id } };
 }
 
-/** The ids of the keys of a JWK set, the one that signs first. */
+/** Returns the ids of the keys in a JWK set; the first key signs. */
 function jwksOf({ jwks }: { readonly jwks: string }): string[] {
   return JSON.parse(jwks).keys.map(({ kid }: { kid: string }) => kid);
 }

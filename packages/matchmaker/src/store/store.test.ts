@@ -32,7 +32,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     ]);
   });
 
-  it("makes none when one record is not as the commit says, and names those", async () => {
+  it("makes no change if a record has another version, and returns the conflicting records", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const version = await commitAll(store, [
@@ -48,7 +48,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.read([key("a")]))[0]?.value).toEqual(secret("a"));
   });
 
-  it("lets one of several concurrent changes to a record win", async () => {
+  it("commits exactly one of several concurrent changes to a record", async () => {
     await using place = await kind.place();
     const stores = await Promise.all([place.open(), place.open(), place.open()]);
     const results = await Promise.all(
@@ -62,7 +62,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     }
   });
 
-  it("refuses a commit that holds a record twice", async () => {
+  it("refuses a commit that contains a record twice", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const twice = [
@@ -76,7 +76,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.read([key("b")]))[0]?.value).toBeUndefined();
   });
 
-  it("tells what has changed since a position, each record once and the deleted ones too", async () => {
+  it("returns each record that changed since a position once, including deleted records", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const first = await commitAll(store, [write("a", 0, secret("a")), write("b", 0, secret("b"))]);
@@ -100,7 +100,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.changes(page.position, 100)).entries).toEqual([]);
   });
 
-  it("tells changes in pages that cut no commit in two", async () => {
+  it("returns changes in pages that do not split a commit", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     for (let commit = 0; commit < 5; commit++) {
@@ -117,7 +117,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(new Set(seen).size).toBe(15);
   });
 
-  it("is read again from its start if it has dropped deletions since the first page", async () => {
+  it("makes a reader start over if deletions were forgotten between two pages", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     for (const id of ["a", "b", "c"]) {
@@ -132,7 +132,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     ]);
   });
 
-  it("has a reader start over that missed deletions which are forgotten", async () => {
+  it("makes a reader start over if it missed deletions that are forgotten", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await store.commit([write("a", 0, secret("a"))]);
@@ -143,7 +143,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(page.entries.map(({ id }) => id)).toEqual(["a"]);
   });
 
-  it("commits nothing that was planned on another life of it", async () => {
+  it("refuses a commit that was planned on another life of the store", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const { life } = (await store.changes(undefined, 1)).position;
@@ -153,7 +153,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.read([key("b")]))[0]?.value).toBeUndefined();
   });
 
-  it("gives a record that is made again a version that it never had", async () => {
+  it("gives a record that is created again a version that it never had", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const first = await commitAll(store, [write("a", 0, secret("a"))]);
@@ -162,7 +162,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(await commitAll(store, [write("a", 0, secret("a"))])).toBeGreaterThan(first + 1);
   });
 
-  it("notifies every process that shares it of changes", async () => {
+  it("notifies every process that shares the store of changes", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();
@@ -173,7 +173,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     await told;
   });
 
-  it("gives a lease to one holder, until it is let go", async () => {
+  it("grants a lease to one holder at a time, until it is released", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();
@@ -188,7 +188,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(next?.epoch).not.toBe(lease?.epoch);
   });
 
-  it("gives a lease again to its holder, which may not have heard that it has it, and fences the earlier one", async () => {
+  it("grants a lease again to its holder, whose first response may be lost, and fences the earlier lease", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const unheard = await store.acquire("lead", "me", 60_000);
@@ -205,7 +205,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     await expect(late).rejects.toSatisfy((error) => isStoreError(error, "fenced"));
   });
 
-  it("commits nothing under an expired lease, and reports it", async () => {
+  it("refuses a commit under an expired lease as fenced", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     await using other = await place.open();
@@ -255,7 +255,7 @@ async function makeAndDelete(store: Store, count: number): Promise<void> {
   }
 }
 
-/** Everything in a store, in pages. */
+/** Returns all records of a store, in pages. */
 async function pagesOf(store: Store, limit: number): Promise<Changes[]> {
   const pages = [await store.changes(undefined, limit)];
   for (let last = pages[0]; last?.more === true; last = pages.at(-1)) {

@@ -5,7 +5,7 @@ import { put, Replica } from "../replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { generateSigningKey, SharedKeys, type SigningKey, signingKeyFromPem } from "./keys.ts";
 
-describe("a key of the operator's own", () => {
+describe("a configured signing key", () => {
   it("is read from PEM with its private half, and named after its public half", async () => {
     const { privateKey, publicKey } = generateKeyPairSync("ed25519");
     const pem = privateKey.export({ format: "pem", type: "pkcs8" }).toString();
@@ -13,6 +13,10 @@ describe("a key of the operator's own", () => {
     expect(await signingKeyFromPem(pem)).toMatchObject({ x, d, kid: x?.slice(0, 16), use: "sig" });
     const text = publicKey.export({ format: "pem", type: "spki" }).toString();
     await expect(signingKeyFromPem(text)).rejects.toMatchObject({ cause: expect.any(Error) });
+  });
+
+  it("cannot be read from text that is not PEM, and the error says how to make a key", async () => {
+    await expect(signingKeyFromPem("no key")).rejects.toThrow(/openssl genpkey/);
   });
 });
 
@@ -23,7 +27,7 @@ describe("the key that matchmakers share", () => {
     await replica.commit([put("secret", "signing-key", before, value)]);
   };
 
-  it("is put into the store once, and taken from there by a process that has not read it yet", async () => {
+  it("is put into the store once, and other processes read it from there", async () => {
     await using store = memoryStore();
     const first = await SharedKeys.open(new Replica(store));
     const second = await SharedKeys.open(new Replica(store));
@@ -31,7 +35,7 @@ describe("the key that matchmakers share", () => {
     expect(second.all).toEqual(first.all);
   });
 
-  it("is replaced by the one that the store has now, and stays published", async () => {
+  it("is replaced by a new key in the store, and stays published", async () => {
     await using store = memoryStore();
     const replica = new Replica(store);
     const keys = await SharedKeys.open(replica);
@@ -43,7 +47,7 @@ describe("the key that matchmakers share", () => {
     expect(keys.all).toEqual([next, own]);
   });
 
-  it("leaves other records of the store alone", async () => {
+  it("does not change with other records of the store", async () => {
     await using store = memoryStore();
     const replica = new Replica(store);
     const keys = await SharedKeys.open(replica);
@@ -56,7 +60,7 @@ describe("the key that matchmakers share", () => {
     expect(keys.all).toEqual(before);
   });
 
-  it("is forgotten after three others", async () => {
+  it("stays published until four newer keys have replaced it", async () => {
     await using store = memoryStore();
     const replica = new Replica(store);
     const keys = await SharedKeys.open(replica);

@@ -4,7 +4,7 @@ import { decodeJwt, decodeProtectedHeader, importJWK, SignJWT } from "jose";
 import { describe, expect, it } from "vitest";
 import { createSeats } from "../registration/seats.ts";
 import { tokenIssuer } from "./issuer.ts";
-import { algorithm, generateSigningKey, type SigningKey, signingKeyFromPem } from "./keys.ts";
+import { algorithm, generateSigningKey, type SigningKey } from "./keys.ts";
 import { issuerName, tokenVerifier } from "./verifier.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
@@ -44,7 +44,7 @@ async function setup({ serverId = "server", address = "server.test:1", at = nowM
   };
 }
 
-/** A token as another release of the matchmaker could sign it: a claim of `undefined` is not in it. */
+/** Signs a token as another release of the matchmaker could: a claim that is `undefined` is left out. */
 const signed = async (key: SigningKey, claims: object): Promise<string> =>
   await new SignJWT({
     ...{ iss: issuerName, aud: "server", sub: "ticket", jti: "seat", exp: nowMs / 1_000 + 60 },
@@ -58,7 +58,7 @@ const refused = (code: string, message: RegExp) => (error: unknown) =>
   isDmEnvRpcError(error) && error.code === code && message.test(error.message);
 
 describe("a join token", () => {
-  it("lets its ticket's agent into its world", async () => {
+  it("admits the agent of its ticket to its world", async () => {
     const { verifier, token } = await setup();
     expect(await verifier.join(await token(), "world")).toEqual({
       ticketId: "ticket",
@@ -71,7 +71,7 @@ describe("a join token", () => {
     });
   });
 
-  it("is refused by a server that is registered with another address, and so is an operator's", async () => {
+  it("is refused by a server that is registered with another address, and so is an operator token", async () => {
     const { issuer, token } = await setup();
     const thief = await setup({ address: "thief.test:1" });
     const mine = await token();
@@ -97,7 +97,7 @@ describe("a join token", () => {
     );
   });
 
-  it("is refused once it has expired, by the matchmaker's time", async () => {
+  it("is refused after it has expired by the matchmaker's time", async () => {
     const { verifier, token, pass } = await setup();
     const mine = await token();
     pass(30_001);
@@ -106,7 +106,7 @@ describe("a join token", () => {
     );
   });
 
-  it("is refused for another world, another server, and with another signer", async () => {
+  it("is refused for another world, for another server, and from another signer", async () => {
     const { verifier, token } = await setup();
     const stranger = await setup();
     await expect(verifier.join(await token(), "other")).rejects.toSatisfy(
@@ -121,11 +121,11 @@ describe("a join token", () => {
   });
 
   it.each([
-    ["none", undefined],
-    ["an empty one", ""],
-    ["no token at all", "let me in"],
-    ["one without a signature", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
-  ])("is needed: %s is refused", async (_, token) => {
+    ["no token", undefined],
+    ["an empty token", ""],
+    ["text that is not a token", "let me in"],
+    ["a token without a signature", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
+  ])("is required: %s is refused", async (_, token) => {
     const { verifier } = await setup();
     const message = token
       ? /a token that the matchmaker issued/
@@ -158,7 +158,7 @@ describe("a join token", () => {
     await expect(verifier.join(token, "world")).rejects.toSatisfy(refused(code, message));
   });
 
-  it("of an earlier release, without a match or a part, lets its agent in", async () => {
+  it("of an earlier release, without a match or a part, admits its agent", async () => {
     const { verifier, key } = await setup();
     expect(await verifier.join(await signed(key, {}), "world")).toMatchObject({
       matchId: "",
@@ -166,7 +166,7 @@ describe("a join token", () => {
     });
   });
 
-  it("of a party names its size, and that of one agent names none", async () => {
+  it("of a party names the party's size, and the token of a single agent names no size", async () => {
     const { verifier, token } = await setup();
     const [party, single] = [await token({ partySize: 3 }), await token({ partySize: 1 })];
     expect(await verifier.join(party, "world")).toMatchObject({ partySize: 3 });
@@ -186,7 +186,7 @@ describe("a join token", () => {
     );
   });
 
-  it("names the key that signed it, if the key has a name", async () => {
+  it("names the key that signed it, if the key has an id", async () => {
     const { issuer, key, token } = await setup();
     expect(decodeProtectedHeader(await token())).toEqual({ alg: algorithm, kid: key.kid });
     const operator = await issuer.operatorToken({ id: "s", address: "s:1" }, nowMs, nowMs + 1_000);
@@ -205,7 +205,7 @@ describe("a join token", () => {
     );
   });
 
-  it("is no operator's, and the operator's is no agent's", async () => {
+  it("does not work for an operator, nor an operator token for an agent", async () => {
     const { verifier, issuer, token } = await setup();
     const operator = await issuer.operatorToken(
       { id: "server", address: "server.test:1" },
@@ -221,7 +221,7 @@ describe("a join token", () => {
     );
   });
 
-  it("cannot be checked before the matchmaker has been reached", async () => {
+  it("cannot be checked before the server has reached its matchmaker", async () => {
     const verifier = tokenVerifier({
       serverId: "s",
       address: "s:1",
@@ -232,14 +232,10 @@ describe("a join token", () => {
       refused("UNAVAILABLE", /try again/),
     );
   });
-
-  it("may be signed with a given key", async () => {
-    await expect(signingKeyFromPem("no key")).rejects.toThrow(/openssl genpkey/);
-  });
 });
 
 describe("a seat", () => {
-  it("is taken once, however often and at once its token is shown", async () => {
+  it("is taken once, even if its token is presented several times concurrently", async () => {
     const { seats, token } = await setup();
     const mine = await token();
     const attempts = await Promise.allSettled(
@@ -264,7 +260,7 @@ describe("a seat", () => {
     await seats.take(mine, "world");
   });
 
-  it("that the world refused once the matchmaker had heard of it is kept until its token expires", async () => {
+  it("that the world refused after it was reported as taken is reserved until its token expires", async () => {
     const { seats, token, pass } = await setup();
     const mine = await token();
     for (const _ of [1, 2]) {
@@ -273,7 +269,7 @@ describe("a seat", () => {
       seat.giveBack();
       expect(seats.ticketsIn("world")).toEqual(["ticket"]);
     }
-    // Refused before anything else was told.
+    // The world refuses again before the next report.
     (await seats.take(mine, "world")).giveBack();
     expect(seats.ticketsIn("world")).toEqual(["ticket"]);
     pass(30_000);

@@ -17,13 +17,13 @@ const operations = fc.array(
   { maxLength: 60 },
 );
 
-it("tickets are in the order of age, however they come and go, and the list is the same until one does", () => {
+it("an AgeOrder keeps its tickets sorted, and returns the same list until a ticket is added or removed", () => {
   fc.assert(
     fc.property(operations, (drawn) => {
       const order = new AgeOrder();
       const known = new Map<string, WaitingTicket>();
       for (const { id, createdMs, remove } of drawn) {
-        // A changed ticket is deleted first, as a record is.
+        // A changed ticket is deleted before it is added again, as MatchIndex does.
         order.delete(`t${id}`);
         known.delete(`t${id}`);
         if (!remove) {
@@ -39,7 +39,7 @@ it("tickets are in the order of age, however they come and go, and the list is t
   );
 });
 
-it("a skill window proposes the same matches as a new one, whatever it saw before", () => {
+it("a skill window that was called before proposes the same matches as a new one", () => {
   const options = { count: 2, double: "skill", window: 5, widenPerSecond: 1, maxWindow: 20 };
   fc.assert(
     fc.property(operations, fc.nat(60_000), (drawn, nowMs) => {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { DueQueue } from "./due-queue.ts";
 
-it("takes each key once, when it is due, whatever was set and deleted before", () => {
+it("a queue returns each key once, when it is due, after any sequence of sets and deletes", () => {
   const command = fc.oneof(
     fc.record({ kind: fc.constant("set" as const), key: fc.nat(30), dueMs: fc.nat(200) }),
     fc.record({ kind: fc.constant("delete" as const), key: fc.nat(30), dueMs: fc.constant(0) }),
@@ -33,7 +33,7 @@ it("takes each key once, when it is due, whatever was set and deleted before", (
   );
 });
 
-it("takes the keys that are due in the order in which they are", () => {
+it("a queue returns due keys earliest first", () => {
   fc.assert(
     fc.property(fc.array(fc.nat(1_000), { maxLength: 60 }), fc.nat(1_000), (dues, nowMs) => {
       const queue = new DueQueue();
@@ -46,7 +46,7 @@ it("takes the keys that are due in the order in which they are", () => {
   );
 });
 
-it("keeps its order when keys are set again many times", () => {
+it("a queue keeps its order when keys are set again many times", () => {
   const queue = new DueQueue();
   for (let round = 0; round < 10; round++) {
     for (let key = 0; key < 10; key++) {
@@ -58,7 +58,7 @@ it("keeps its order when keys are set again many times", () => {
   expect(queue.takeDue(1_000)).toEqual([]);
 });
 
-it("does not take a key at its earlier time after it was taken or set anew", () => {
+it("a queue does not return a key at an earlier time after the key was set again or returned", () => {
   const queue = new DueQueue();
   queue.set("a", 10);
   queue.set("a", 20);

@@ -52,7 +52,7 @@ function open() {
   return { replica, matchIndex: new MatchIndex(replica, {}, () => {}) };
 }
 
-/** A stored record. */
+/** Returns a stored record. */
 function stored<K extends Kind>(replica: Replica, kind: K, id: string): Stored<Records[K]> {
   const record = replica.get(kind, id);
   if (record === undefined) {
@@ -61,7 +61,7 @@ function stored<K extends Kind>(replica: Replica, kind: K, id: string): Stored<R
   return record;
 }
 
-/** Writes a record as it is now. */
+/** Writes a record over its current version. */
 async function write<K extends Kind>(
   replica: Replica,
   kind: K,
@@ -81,7 +81,7 @@ describe("the indexes of tickets", () => {
   const idsIn = (matchIndex: MatchIndex, name: string) =>
     [...(matchIndex.poolsOf(name)?.values() ?? [])].map((pool) => pool.map(({ id }) => id));
 
-  it("have what was stored before them", async () => {
+  it("contain records that were stored before the index was created", async () => {
     const replica = new Replica(memoryStore());
     await write(replica, "profile", "any", profileRecord(profile()));
     await write(replica, "world", "old", world);
@@ -105,14 +105,14 @@ describe("the indexes of tickets", () => {
     expect(matchIndex.loadOf("server")).toEqual({ worlds: 1, seats: 2 });
   });
 
-  it("stay as they are once they are closed", async () => {
+  it("do not change after they are closed", async () => {
     const { replica, matchIndex } = open();
     matchIndex.close();
     await write(replica, "ticket", "w", waiting);
     expect(matchIndex.waiting.size).toBe(0);
   });
 
-  it("have a waiting ticket in the pools that accept it, until it stops waiting", async () => {
+  it("keep a waiting ticket in the pools that accept it, until it stops waiting", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "profile", "any", profileRecord(profile()));
     await write(replica, "profile", "red", profileRecord(red));
@@ -136,7 +136,7 @@ describe("the indexes of tickets", () => {
     expect(matchIndex.ticketRevision).toBe(before + 2);
   });
 
-  it("have the waiting tickets in a profile that is put after them, and none in one that is deleted", async () => {
+  it("add waiting tickets to a profile that is put later, and drop those of a deleted profile", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "ticket", "w", waiting);
     const before = matchIndex.ticketRevision;
@@ -148,7 +148,7 @@ describe("the indexes of tickets", () => {
     expect([...matchIndex.profiles.keys()]).toEqual([]);
   });
 
-  it("have a ticket that names a profile in that one only", async () => {
+  it("put a ticket that names a profile only into the pools of that profile", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "profile", "any", profileRecord(profile()));
     await write(replica, "profile", "other", profileRecord(profile({ name: "other" })));
@@ -157,7 +157,7 @@ describe("the indexes of tickets", () => {
     expect(idsIn(matchIndex, "other")).toEqual([["w"]]);
   });
 
-  it("have an away ticket apart, and in no pool", async () => {
+  it("keep a ticket that is away in `away`, and out of the pools", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "profile", "any", profileRecord(profile()));
     await write(replica, "ticket", "w", { ...waiting, away: true });
@@ -173,7 +173,7 @@ describe("the indexes of tickets", () => {
     expect(matchIndex.away.size).toBe(0);
   });
 
-  it("have an ended ticket until it is deleted", async () => {
+  it("keep an ended ticket in `ended` until it is deleted", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "ticket", "w", { ...waiting, state: "cancelled" });
     expect([...matchIndex.ended.keys()]).toEqual(["w"]);
@@ -181,7 +181,7 @@ describe("the indexes of tickets", () => {
     expect(matchIndex.ended.size).toBe(0);
   });
 
-  it("have a match as abandoned only if a ticket with a seat in it was cancelled", async () => {
+  it("list a match as abandoned only if a ticket with a seat in it was cancelled", async () => {
     const { replica, matchIndex } = open();
     const change = (from: Partial<Ticket>, to: Partial<Ticket>) => async (id: string) => {
       await write(replica, "ticket", id, { ...joined, id, ...from });
@@ -195,7 +195,7 @@ describe("the indexes of tickets", () => {
     expect([...matchIndex.abandoned]).toEqual(["match"]);
   });
 
-  it("are without a profile whose function this matchmaker does not have, and say so", async () => {
+  it("leave out a profile whose function is unknown here, and emit bad-proposal", async () => {
     const replica = new Replica(memoryStore());
     const events: MatchmakerEvent[] = [];
     const matchIndex = new MatchIndex(replica, {}, (event) => events.push(event));
@@ -215,7 +215,7 @@ describe("the indexes of tickets", () => {
 });
 
 describe("the indexes of worlds and matches", () => {
-  it("have the load, the states and the spare worlds of a server", async () => {
+  it("contain the load, the states and the spare worlds of a server", async () => {
     const { replica, matchIndex } = open();
     const { name: _, ...unnamed } = world;
     await write(replica, "world", "one", { ...unnamed, id: "one", state: "creating" });
@@ -239,7 +239,7 @@ describe("the indexes of worlds and matches", () => {
     expect(matchIndex.worldNamed("server", "gridworld")).toBeUndefined();
   });
 
-  it("have the matches with open seats, and the servers with a new report", async () => {
+  it("list the matches with open seats, and the servers with a new report", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "match", "match", { ...match, vacancies: ["everyone"] });
     expect([...matchIndex.vacant]).toEqual(["match"]);
@@ -256,8 +256,8 @@ describe("the indexes of worlds and matches", () => {
   });
 });
 
-describe("the matchIndex", () => {
-  it("keeps nothing of a finished match once no ticket refers to it", async () => {
+describe("a MatchIndex", () => {
+  it("removes a deleted match from the abandoned matches", async () => {
     const { replica, matchIndex } = open();
     await replica.commit([put("match", "match", undefined, match)]);
     await replica.commit([put("ticket", "ticket", undefined, joined)]);
@@ -272,7 +272,7 @@ describe("the matchIndex", () => {
     expect([...matchIndex.abandoned]).toEqual([]);
   });
 
-  it("knows a world by a name that another one had, when that one is forgotten later", async () => {
+  it("still finds a world by its name after an older world of that name is removed", async () => {
     const { replica, matchIndex } = open();
     await replica.commit([put("world", "old", undefined, world)]);
     await replica.commit([put("world", "new", undefined, { ...world, id: "new" })]);

@@ -8,7 +8,7 @@ import {
 import { describe, expect, it } from "vitest";
 import { eventsOf, House, profile } from "../../../testing/house.ts";
 
-/** Two teams of two, each with tickets of its own pool. */
+/** A profile with two teams of two agents, each with its own pool. */
 const teams: MatchProfile = profile({
   backfill: true,
   pools: ["red", "blue"].map((tag) =>
@@ -26,7 +26,7 @@ const teams: MatchProfile = profile({
 
 const tagged = (...tags: string[]) => ({ searchFields: { tags } });
 
-/** Agents of a world whose tickets are in it. */
+/** Removes the agents of tickets from their worlds. */
 function leave(house: House, ...ids: readonly string[]): void {
   for (const { worlds } of house.servers.all.values()) {
     for (const { tickets } of worlds.values()) {
@@ -37,14 +37,14 @@ function leave(house: House, ...ids: readonly string[]): void {
   }
 }
 
-/** Lets agents leave, and their server report it. */
+/** Removes the agents of tickets from their worlds, and lets the servers report. */
 async function left(house: House, ...ids: readonly string[]): Promise<void> {
   leave(house, ...ids);
   await house.reportAll();
   await house.settle();
 }
 
-/** A match whose agents have joined. */
+/** Creates a match, and lets its agents join. */
 async function played(house: House, count: number, init: object = {}): Promise<string[]> {
   const ids = await house.tickets(count, init);
   await house.settle();
@@ -62,7 +62,7 @@ const rosters = async (house: House): Promise<string[][][]> => {
 };
 
 describe("an open seat of a team", () => {
-  it("is filled from the team's pool, the oldest ticket first", async () => {
+  it("is filled with the oldest ticket of the team's pool", async () => {
     await using house = await House.open({ profiles: [teams] });
     await house.serve("a");
     const red = await house.tickets(2, tagged("red"));
@@ -89,7 +89,7 @@ describe("an open seat of a team", () => {
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 1, matches: 1 });
   });
 
-  it("gets one ticket that is in two pools, once", async () => {
+  it("is filled once by a ticket that is in the pools of two teams", async () => {
     await using house = await House.open({ profiles: [teams] });
     await house.serve("a");
     const red = await house.tickets(2, tagged("red"));
@@ -113,7 +113,7 @@ describe("an open seat of a team", () => {
 describe("open seats", () => {
   const four = () => House.open({ profiles: [profile({ count: 4, backfill: true })] });
 
-  it("are filled together, and each only once", async () => {
+  it("are filled in one commit, each with one ticket", async () => {
     await using house = await four();
     await house.serve("a");
     const ids = await played(house, 4);
@@ -127,12 +127,12 @@ describe("open seats", () => {
     expect(backfills).toEqual([]);
   });
 
-  it("of the match that was made first are filled first", async () => {
+  it("of the oldest match are filled first", async () => {
     await using house = await four();
     await house.serve("a");
     const older = await played(house, 4);
     const newer = await played(house, 4);
-    // The newer match has its open seat first.
+    // The seat of the newer match opens first.
     const [freed = ""] = newer;
     leave(house, freed);
     await house.reportAll();
@@ -145,7 +145,7 @@ describe("open seats", () => {
     expect(await worldOf(late)).toBe(await worldOf(older[1] ?? ""));
   });
 
-  it("are filled by a party that has room, and by a smaller one where it has none", async () => {
+  it("are filled by the oldest party that fits", async () => {
     await using house = await four();
     await house.serve("a", { maxWorlds: 1 });
     const ids = await played(house, 4);
@@ -161,7 +161,7 @@ describe("open seats", () => {
     expect(await house.states([three, one])).toEqual(["WAITING", "ASSIGNED"]);
   });
 
-  it("of a server that drains are not filled", async () => {
+  it("on a draining server are not filled", async () => {
     await using house = await four();
     await house.serve("a");
     const ids = await played(house, 4);
@@ -171,7 +171,7 @@ describe("open seats", () => {
     expect(await house.states([late])).toEqual(["WAITING"]);
   });
 
-  it("are not filled where no ticket fits, without a commit", async () => {
+  it("cause no commit if no ticket fits", async () => {
     await using house = await four();
     await house.serve("a");
     const ids = await played(house, 4);
@@ -182,7 +182,7 @@ describe("open seats", () => {
     expect((await house.store.changes(position, 1_000)).entries).toEqual([]);
   });
 
-  it("are filled in a region that the ticket accepts, and in no other", async () => {
+  it("are filled only by tickets that accept the region of the world", async () => {
     const latencyLimit = { maxMs: 100 };
     await using house = await House.open({
       profiles: [profile({ count: 2, backfill: true, latencyLimit })],
@@ -195,7 +195,7 @@ describe("open seats", () => {
     expect(await house.states([far, near])).toEqual(["WAITING", "ASSIGNED"]);
   });
 
-  it("are filled once the world of the match is there", async () => {
+  it("are filled only after the world of the match has been created", async () => {
     await using house = await four();
     const release = house.servers.hold("create");
     await house.serve("a");

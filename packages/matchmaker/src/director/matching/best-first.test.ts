@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Proposal } from "../context.ts";
 import { bestFirst } from "./proposals.ts";
 
-/** A proposal of two teams, each of tickets with an age and a priority. */
+/** Returns a proposal with teams of tickets, each given as its `createdMs` and priority. */
 function proposal(
   profile: string,
   tickets: readonly (readonly [createdMs: number, priority?: number])[],
@@ -22,7 +22,7 @@ function proposal(
 const namesOf = (proposals: readonly Proposal[]) => proposals.map(({ profile }) => profile);
 
 describe("the proposals of a tick", () => {
-  it("are made by score, whatever their age and priority", () => {
+  it("are sorted by score before priority and age", () => {
     const [low, high] = [proposal("low", [[1, 9]], -1), proposal("high", [[5]], 2)];
     const none = proposal("none", [[3]]);
     expect(namesOf(bestFirst([low, none, high]))).toEqual(["high", "none", "low"]);
@@ -30,7 +30,7 @@ describe("the proposals of a tick", () => {
     expect(namesOf(bestFirst([low, high]))).toEqual(["high", "low"]);
   });
 
-  it("of one score are made by the highest priority of their tickets, whatever their age", () => {
+  it("with equal scores are sorted by the highest priority of their tickets before age", () => {
     const urgent = proposal("urgent", [[9], [9, 3]], 1);
     const less = proposal(
       "less",
@@ -54,14 +54,14 @@ describe("the proposals of a tick", () => {
     expect(namesOf(bestFirst([urgent, less, plain, negative]))).toEqual(sorted);
   });
 
-  it("of one score and priority are made by the age of their oldest ticket", () => {
+  it("with equal scores and priorities are sorted by the age of their oldest ticket", () => {
     const old = proposal("old", [[7], [1]]);
     const newer = proposal("newer", [[2], [3]]);
     expect(namesOf(bestFirst([newer, old]))).toEqual(["old", "newer"]);
     expect(namesOf(bestFirst([old, newer]))).toEqual(["old", "newer"]);
   });
 
-  it("keep their order where nothing tells them apart", () => {
+  it("keep their order if score, priority and age are equal", () => {
     const twins = [proposal("one", [[1]]), proposal("other", [[1]])];
     expect(bestFirst(twins)).toEqual(twins);
     expect(bestFirst([])).toEqual([]);

@@ -144,7 +144,7 @@ export class MatchRuns {
       if (heldMs > limitMs) {
         isHeldUp = true;
         throw new Error(
-          `the match function held up the whole matchmaker for ${Math.round(heldMs)} ms: expected at most ${limitMs} (limit: matchFunctionMs); make it a generator that proposes as it goes, or let it compute in a worker thread and return a promise`,
+          `the match function held up the whole matchmaker: expected at most ${limitMs} ms, received ${Math.round(heldMs)} ms; make it a generator that proposes as it goes, or let it compute in a worker thread and return a promise (limit: matchFunctionMs)`,
         );
       }
       const settled = Promise.resolve(answer);
@@ -176,7 +176,7 @@ export class MatchRuns {
             return [];
           }
           throw new Error(
-            `the match function did not finish within ${limitMs} ms (limit: matchFunctionMs); its earlier proposals are used: ${proposals.made.length}`,
+            `the match function did not finish within ${limitMs} ms; its earlier proposals are used: ${proposals.made.length} (limit: matchFunctionMs)`,
           );
         }
         if (next.done === true) {

@@ -11,7 +11,7 @@ import { startMs } from "../../../testing/start-ms.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { Change, Store } from "../../store/store.ts";
 
-/** A house that calls `onClaim` before each commit of matches, with their number. */
+/** Opens a house that calls `onClaim` before each commit of matches; `claims` has their numbers. */
 async function watched(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
@@ -36,7 +36,7 @@ async function watched(options: Parameters<typeof House.open>[0] = {}) {
 const large = { maxWorlds: 1_000, maxAgents: 10_000 };
 
 describe("one tick", () => {
-  it("gives tickets that two profiles propose to one of them", async () => {
+  it("gives tickets that two profiles both propose to only one of the profiles", async () => {
     await using house = await House.open({
       profiles: [profile({ name: "pairs" }), profile({ name: "trios", count: 3 })],
     });
@@ -49,7 +49,7 @@ describe("one tick", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
   });
 
-  it("makes the matches that do not conflict with another commit, and no other", async () => {
+  it("makes only the matches that do not conflict with another commit", async () => {
     await using scene = await watched();
     const { house, claims, watch } = scene;
     await house.serve("a");
@@ -72,7 +72,7 @@ describe("one tick", () => {
     ]);
   });
 
-  it("commits at most fifty matches at a time, and none whose tickets left in the meantime", async () => {
+  it("commits at most fifty matches at a time, without those whose tickets were cancelled in the meantime", async () => {
     await using scene = await watched();
     const { house, claims, watch } = scene;
     await house.serve("a", large);
@@ -105,7 +105,7 @@ describe("one tick", () => {
     expect(before).toEqual([false, true, true]);
   });
 
-  it("makes no more matches than its limit, the rest in the next ticks", async () => {
+  it("makes at most maxMatchesPerTick matches, and leaves the rest to the next ticks", async () => {
     await using house = await House.open({ settings: { maxMatchesPerTick: 2 } });
     await house.serve("a");
     await house.tickets(6);
@@ -116,7 +116,7 @@ describe("one tick", () => {
   });
 });
 
-it("a matchmaker that runs makes all matches within a few ticks, without waiting for its interval", async () => {
+it("a running matchmaker makes all matches in consecutive ticks, without waiting for its interval", async () => {
   const settings = { maxMatchesPerTick: 1, minTickMs: 20, tickMs: 500 };
   await using house = await House.open({ run: true, settings });
   await house.serve("a");
@@ -135,7 +135,7 @@ it("a matchmaker that runs makes all matches within a few ticks, without waiting
 describe("a spare world", () => {
   const ahead = (rest: object = {}) => profile({ precreatedWorlds: 1, ...rest });
 
-  it("is used by a match even where there is no room for another world, and its tickets are assigned at once", async () => {
+  it("is used by a match even if the server has no room for another world, and the tickets are assigned in the same tick", async () => {
     await using house = await House.open({ profiles: [ahead()] });
     await house.serve("a", { maxWorlds: 1 });
     await house.settle();
@@ -172,7 +172,7 @@ describe("a spare world", () => {
     expect(server.created).toBe(2);
   });
 
-  it("is not used after its profile has got another world type", async () => {
+  it("is not used after the world type of its profile has changed", async () => {
     await using house = await House.open({ profiles: [ahead({ seats: 2 })] });
     const server = await house.serve("a", { worldTypes: ["gridworld", "other"] });
     await house.settle();
@@ -183,7 +183,7 @@ describe("a spare world", () => {
     expect(server.worlds.get(assignment?.worldName ?? "")?.type).toBe("other");
   });
 
-  it("keeps the seats that it was made with", async () => {
+  it("keeps the number of seats with which it was created", async () => {
     await using house = await House.open({ profiles: [ahead({ seats: 4 })] });
     await house.serve("a", { maxWorlds: 1 });
     await house.settle();
@@ -196,7 +196,7 @@ describe("a spare world", () => {
     ]);
   });
 
-  it("of a server that drains is not used", async () => {
+  it("on a draining server is not used", async () => {
     await using house = await House.open({ profiles: [ahead()] });
     await house.serve("a");
     await house.settle();
@@ -206,7 +206,7 @@ describe("a spare world", () => {
     expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
   });
 
-  it("of a server that may be dead is not used until the server has answered", async () => {
+  it("on a suspect server is not used until the server has answered", async () => {
     await using house = await House.open({ profiles: [ahead({ count: 1 })] });
     await house.serve("a");
     await house.settle();
@@ -223,7 +223,7 @@ describe("a spare world", () => {
     expect(await house.states([second])).toEqual(["ASSIGNED"]);
   });
 
-  it("is used by one of two profiles", async () => {
+  it("without a profile is used by only one of two profiles", async () => {
     await using house = await House.open({
       profiles: [profile({ name: "one" }), profile({ name: "other" })],
     });
@@ -248,7 +248,7 @@ describe("a spare world", () => {
     ]);
   });
 
-  it("serves one match of several that a profile makes at a time", async () => {
+  it("is used by only one of several matches that a profile makes in one tick", async () => {
     await using house = await House.open({ profiles: [ahead({ count: 1 })] });
     const server = await house.serve("a");
     await house.settle();
@@ -257,12 +257,12 @@ describe("a spare world", () => {
     const tickets = await Promise.all(ids.map((id) => house.ticket(id)));
     const names = new Set(tickets.map(({ assignment }) => assignment?.worldName));
     expect(names.size).toBe(3);
-    // One of them was there before, and another one is made in its place.
+    // One world is the spare world, two are created for the other matches, and one is the next spare.
     expect(server.created).toBe(4);
     expect(eventsOf(house, "step-failed")).toEqual([]);
   });
 
-  it("is not used for a match whose ticket is cancelled while its tokens are signed", async () => {
+  it("is not used for a match if one of its tickets is cancelled while tokens are signed", async () => {
     await using house = await House.open({ profiles: [ahead()] });
     await house.serve("a");
     await house.settle();
@@ -294,7 +294,7 @@ describe("a spare world", () => {
     expect(callsOf(house, "create")).toHaveLength(creates);
   });
 
-  it("of a profile with settings is used by its matches", async () => {
+  it("of a profile with settings is used by the matches of that profile", async () => {
     const worldSettings = packSettings({ start: 1 }, { start: t.int32() });
     const worldPolicy = create(WorldPolicySchema, { keepWhenEmpty: true });
     await using house = await House.open({ profiles: [ahead({ worldSettings, worldPolicy })] });
@@ -311,7 +311,7 @@ describe("a profile with a latency limit", () => {
   const near = { latencyLimit: { maxMs: 100 } };
   const to = (region: string) => ({ latenciesMs: { [region]: 20 } });
 
-  it("matches the tickets of each region with each other", async () => {
+  it("matches tickets only with tickets that accept the same region", async () => {
     await using house = await House.open({ profiles: [profile(near)] });
     await house.serve("a", { region: "eu" });
     await house.serve("b", { region: "us" });
@@ -329,7 +329,7 @@ describe("a profile with a latency limit", () => {
     ]);
   });
 
-  it("makes no more matches in a tick than its limit", async () => {
+  it("makes at most maxMatchesPerTick matches in a tick", async () => {
     await using house = await House.open({
       profiles: [profile(near)],
       settings: { maxMatchesPerTick: 1 },
@@ -341,7 +341,7 @@ describe("a profile with a latency limit", () => {
     expect(eventsOf(house, "matched")).toHaveLength(1);
   });
 
-  it("uses a spare world in a region that all tickets accept, and in no other", async () => {
+  it("uses a spare world only if all tickets accept its region", async () => {
     await using house = await House.open({
       profiles: [profile({ ...near, precreatedWorlds: 1 })],
     });
@@ -356,7 +356,7 @@ describe("a profile with a latency limit", () => {
     expect(callsOf(house, "create")).toEqual(["create a"]);
   });
 
-  it("reaches a server without a region with tickets that name the empty one", async () => {
+  it('matches tickets with a latency to "" on a server without a region', async () => {
     await using house = await House.open({
       profiles: [profile({ ...near, precreatedWorlds: 1 })],
     });

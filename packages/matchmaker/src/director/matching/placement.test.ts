@@ -7,7 +7,7 @@ import { violations } from "../../../testing/invariants.ts";
 it.each([
   ["worlds", { maxWorlds: 1, maxAgents: 40 }],
   ["agents", { maxWorlds: 10, maxAgents: 3 }],
-])("the matches of two profiles share the room for %s that there is", async (_, room) => {
+])("matches of two profiles share a server's room for %s", async (_, room) => {
   await using house = await House.open({
     profiles: [profile({ name: "one" }), profile({ name: "other" })],
   });
@@ -17,14 +17,14 @@ it.each([
     ...(await house.tickets(2, { profile: "other" })),
   ];
   await house.matchmaker.tick();
-  // The server does not even receive a second create.
+  // A second match is not even placed.
   expect(house.events.filter(({ kind }) => kind === "matched")).toHaveLength(1);
   await house.settle();
   expect(await violations(house.store, house.servers)).toEqual([]);
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
 });
 
-it("a world without an owner is left alone while an agent is in it", async () => {
+it("a world without an owner is not destroyed while an agent is in it", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const name = server.create("gridworld");
@@ -36,7 +36,7 @@ it("a world without an owner is left alone while an agent is in it", async () =>
   expect([...server.worlds.keys()]).toEqual([]);
 });
 
-/** The worlds of each server after so many matches of two. */
+/** Returns the number of worlds on each server after a number of matches. */
 async function worldsAfter(matches: number, placement: Placement): Promise<number[]> {
   await using house = await House.open({ profiles: [profile({ placement })] });
   const servers = [
@@ -60,7 +60,7 @@ it.each([
   expect(await worldsAfter(5, placement)).toEqual(worlds);
 });
 
-it("worlds that are placed at one look are spread, too", async () => {
+it("worlds that are placed in the same tick are spread, too", async () => {
   await using house = await House.open({
     profiles: [profile({ placement: Placement.SPREAD_AGENTS })],
   });
@@ -73,15 +73,18 @@ it("worlds that are placed at one look are spread, too", async () => {
 it.each([
   ["packed", Placement.PACKED],
   ["spread by worlds", Placement.SPREAD_WORLDS],
-])("of equal servers the first by id gets the world (%s)", async (_, placement) => {
-  await using house = await House.open({ profiles: [profile({ placement })] });
-  const servers = [await house.serve("b"), await house.serve("a"), await house.serve("c")];
-  await house.tickets(2);
-  await house.settle();
-  expect(servers.map(({ worlds }) => worlds.size)).toEqual([0, 1, 0]);
-});
+])(
+  "of equally loaded servers, the one with the lowest id gets the world (%s)",
+  async (_, placement) => {
+    await using house = await House.open({ profiles: [profile({ placement })] });
+    const servers = [await house.serve("b"), await house.serve("a"), await house.serve("c")];
+    await house.tickets(2);
+    await house.settle();
+    expect(servers.map(({ worlds }) => worlds.size)).toEqual([0, 1, 0]);
+  },
+);
 
-it("a server that a tick has filled further is the fullest for the next world of that tick", async () => {
+it("a world that is placed in a tick counts for the placement of the next world in that tick", async () => {
   await using house = await House.open({
     profiles: [
       profile({ name: "us", count: 8, latencyLimit: { maxMs: 50 } }),
@@ -99,7 +102,7 @@ it("a server that a tick has filled further is the fullest for the next world of
   expect([eu.worlds.size, us.worlds.size]).toEqual([0, 2]);
 });
 
-it("a server without room for one of its kinds of load gets nothing, and the next one does", async () => {
+it("a server that has no room for another world, or for its agents, is passed over for the next one", async () => {
   await using house = await House.open();
   const servers = [
     await house.serve("a", { maxWorlds: 2, maxAgents: 40 }),

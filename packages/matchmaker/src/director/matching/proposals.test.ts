@@ -14,7 +14,7 @@ import type { CustomMatchFunction } from "../../functions/profile-function.ts";
 import type { MatchmakerSettings } from "../../settings.ts";
 import type { Evaluate, Proposal } from "../context.ts";
 
-/** A house with a profile whose function is an author's, and one whose function is not. */
+/** Opens a house with two profiles: one calls `author`, the other a built-in function. */
 async function open(
   author: CustomMatchFunction,
   evaluate?: Evaluate,
@@ -31,14 +31,14 @@ async function open(
 const faultsOf = ({ events }: House): string[] =>
   events.flatMap((event) => (event.kind === "bad-proposal" ? [event.error.message] : []));
 
-/** Result of an author's function without type checks. */
+/** Returns a value as any type: authors in JavaScript have no type checks. */
 const untyped = <T>(answer: unknown): T =>
   Object.getOwnPropertyDescriptor({ answer }, "answer")?.value;
 
-describe("a match function that is no good", () => {
+describe("a faulty match function", () => {
   it.each<[string, CustomMatchFunction, RegExp]>([
-    ["answers later, and fails", () => Promise.reject(new Error("too late")), /too late/],
-    ["answers nothing that can be asked", () => untyped(7), /Symbol.asyncIterator/],
+    ["rejects", () => Promise.reject(new Error("too late")), /too late/],
+    ["returns a value that is not iterable", () => untyped(7), /Symbol.asyncIterator/],
     [
       "throws",
       () => {
@@ -47,30 +47,30 @@ describe("a match function that is no good", () => {
       /division by zero/,
     ],
     [
-      "throws in the middle",
+      "throws while it is iterated",
       async function* () {
         yield* [];
         throw new Error("division by zero");
       },
       /division by zero/,
     ],
-    ["proposes nothing that is a match", () => [JSON.parse("null")], /null/],
+    ["proposes null", () => [JSON.parse("null")], /null/],
     [
-      "gives data that no join token has room for",
+      "proposes data that is too large for a join token",
       ({ pools }) => [{ teams: { all: pools.get("all") ?? [] }, data: { map: "x".repeat(1_100) } }],
       /data of the match: expected at most 1024 bytes as JSON, received 1110 bytes/,
     ],
     [
-      "gives data that is no setting",
+      "proposes data that is not a setting",
       ({ pools }) => [{ teams: { all: pools.get("all") ?? [] }, data: untyped({ map: { a: 1 } }) }],
       /data of the match "map": expected a string, .*, received \{"a":1\}/,
     ],
     [
-      "gives a score that is no number",
+      "proposes a score that is not a number",
       ({ pools }) => [{ teams: { all: pools.get("all") ?? [] }, score: JSON.parse('"best"') }],
       /expected a number as score, received best/,
     ],
-  ])("and %s is told of, and no other profile is disturbed", async (_, author, message) => {
+  ])("that %s is reported, and other profiles are unaffected", async (_, author, message) => {
     await using house = await open(author);
     await house.serve("a");
     await house.tickets(1, { profile: "authors" });
@@ -80,7 +80,7 @@ describe("a match function that is no good", () => {
     expect(await house.states(others)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("cannot have tickets of another profile", async () => {
+  it("cannot propose tickets of another profile", async () => {
     let id = "";
     await using house = await open(({ pools }) =>
       (pools.get("all") ?? []).map((ticket) => ({ teams: { all: [{ ...ticket, id }] } })),
@@ -93,7 +93,7 @@ describe("a match function that is no good", () => {
     expect(await house.states([id])).toEqual(["WAITING"]);
   });
 
-  it("is reported in a short message, however many matches it proposes", async () => {
+  it("is reported in at most eleven events, however many impossible matches it proposes", async () => {
     await using house = await open(({ pools }) =>
       Array.from({ length: 300 }, () => ({ teams: { nobody: (pools.get("all") ?? []).slice(1) } })),
     );
@@ -106,7 +106,7 @@ describe("a match function that is no good", () => {
   });
 });
 
-/** Proposes the tickets of a profile, two by two. */
+/** Proposes tickets in pairs. */
 function* inPairs(tickets: readonly WaitingTicket[]): Generator<MatchProposal, void, undefined> {
   for (let at = 0; at + 2 <= tickets.length; at += 2) {
     yield { teams: { all: tickets.slice(at, at + 2) } };
@@ -118,12 +118,12 @@ describe("an impossible proposal", () => {
 
   it.each<[string, CustomMatchFunction, RegExp]>([
     [
-      "with one ticket twice",
+      "with the same ticket in two teams",
       ({ pools }) => [{ teams: { one: all(pools).slice(0, 1), other: all(pools).slice(0, 1) } }],
       /expected each ticket once, received one twice/,
     ],
     [
-      "with a ticket of an earlier one",
+      "with a ticket of an earlier proposal",
       ({ pools }) => [1, 2].map(() => ({ teams: { all: all(pools).slice(0, 1) } })),
       /expected tickets of no earlier proposal, received "id-.*" again/,
     ],
@@ -133,7 +133,7 @@ describe("an impossible proposal", () => {
       /expected a match of 1 to 2 agents, received one of 3/,
     ],
     ["without agents", () => [{ teams: { all: [] } }], /received one of 0/],
-  ])("%s is reported once, and not made", async (_, author, message) => {
+  ])("%s is reported, and not made", async (_, author, message) => {
     await using house = await open(author);
     await house.serve("a");
     await house.tickets(1, { profile: "authors" });
@@ -149,7 +149,7 @@ describe("an impossible proposal", () => {
 });
 
 describe("the runs of a match function", () => {
-  it("start when tickets have changed, or an interval has passed, and at no other time", async () => {
+  it("start only when tickets have changed, or an interval has passed", async () => {
     let runs = 0;
     await using house = await open(
       () => {
@@ -176,7 +176,7 @@ describe("the runs of a match function", () => {
     expect(runs).toBe(3);
   });
 
-  it("end their generator when there is no more room, so that it can clean up", async () => {
+  it("close their generator when servers have no more room, so that it can clean up", async () => {
     let isClean = false;
     await using house = await open(async function* ({ pools }) {
       try {
@@ -198,7 +198,7 @@ describe("the runs of a match function", () => {
       try {
         yield* inPairs(pools.get("all") ?? []);
       } finally {
-        // biome-ignore lint/correctness/noUnsafeFinally: an author's mistake.
+        // biome-ignore lint/correctness/noUnsafeFinally: the test needs this author's mistake.
         throw new Error("cannot clean up");
       }
     });
@@ -212,7 +212,7 @@ describe("the runs of a match function", () => {
     expect(eventsOf(house, "matched")).toHaveLength(1);
   });
 
-  it("are not repeated at once after a failure, and are after a success", async () => {
+  it("wait for a cooldown after a failure, and start without a cooldown after a success", async () => {
     let runs = 0;
     let fails = true;
     await using house = await open(
@@ -240,7 +240,7 @@ describe("the runs of a match function", () => {
     expect(runs).toBe(2);
     await more();
     expect(runs).toBe(3);
-    // The success ended the row of failures: the next cooldown is a short one.
+    // The success ended the failures in a row, so the next cooldown is short.
     fails = true;
     await more();
     fails = false;
@@ -249,7 +249,7 @@ describe("the runs of a match function", () => {
     expect(runs).toBe(5);
   });
 
-  it("that propose later have their matches made without waiting for an interval", async () => {
+  it("that propose asynchronously trigger a tick", async () => {
     await using house = await open(
       async ({ pools }) => {
         await setImmediate();
@@ -272,7 +272,7 @@ describe("the runs of a match function", () => {
     expect(house.time.now() - beganMs).toBeLessThan(60_000);
   });
 
-  it("start anew for a profile that is replaced, whose earlier run is not waited for", async () => {
+  it("start again for a profile that is replaced while an earlier run is pending", async () => {
     let runs = 0;
     await using house = await open(() => {
       runs += 1;
@@ -291,8 +291,8 @@ describe("the runs of a match function", () => {
   });
 });
 
-describe("a match function of the operator's own", () => {
-  it("may answer later", async () => {
+describe("a custom match function", () => {
+  it("may return a promise", async () => {
     await using house = await open(async ({ pools }) => {
       await setImmediate();
       return inPairs(pools.get("all") ?? []);
@@ -308,7 +308,7 @@ describe("a match function of the operator's own", () => {
     expect(faultsOf(house)).toEqual([]);
   });
 
-  it("may find one match after the other", async () => {
+  it("may be an asynchronous generator", async () => {
     await using house = await open(async function* ({ pools }) {
       for (const pair of inPairs(pools.get("all") ?? [])) {
         await setImmediate();
@@ -325,7 +325,7 @@ describe("a match function of the operator's own", () => {
       .toEqual(["ASSIGNED", "ASSIGNED", "ASSIGNED", "ASSIGNED"]);
   });
 
-  it("that never answers is given up at its limit, and is asked again a few times", async () => {
+  it("that never answers is abandoned after matchFunctionMs, and is called three times at most", async () => {
     const signals: AbortSignal[] = [];
     await using house = await open(({ signal }) => {
       signals.push(signal);
@@ -346,7 +346,7 @@ describe("a match function of the operator's own", () => {
     expect(signals).toHaveLength(3);
   });
 
-  it("that timed out and fails later is reported, and is called again in turn", async () => {
+  it("that times out is not called again while three calls are pending; a late failure is reported", async () => {
     const runs: { answer(matches: readonly MatchProposal[]): void; fail(error: Error): void }[] =
       [];
     await using house = await open(
@@ -370,7 +370,7 @@ describe("a match function of the operator's own", () => {
     expect(runs).toHaveLength(6);
   });
 
-  it("that stops halfway has the matches that it proposed before", async () => {
+  it("that stops yielding keeps the matches that it proposed before", async () => {
     await using house = await open(async function* ({ pools }) {
       const [first] = inPairs(pools.get("all") ?? []);
       if (first !== undefined) {
@@ -386,11 +386,11 @@ describe("a match function of the operator's own", () => {
     await house.settle();
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect(faultsOf(house)[0]).toMatch(
-      /did not finish within 1000 ms.*earlier proposals are used: 1$/,
+      /did not finish within 1000 ms; .* are used: 1 \(limit: matchFunctionMs\)$/,
     );
   });
 
-  it("that blocks the matchmaker is reported and called less and less often, and no other profile waits for it", async () => {
+  it("that blocks the matchmaker is reported, is called less often each time, and does not delay other profiles", async () => {
     let calls = 0;
     const house = await open(({ pools }) => {
       calls += 1;
@@ -403,7 +403,7 @@ describe("a match function of the operator's own", () => {
     const others = await house.tickets(2, { profile: "any" });
     await house.settle();
     expect(faultsOf(house)[0]).toMatch(
-      /held up the whole matchmaker for 6000 ms: expected at most 1000/,
+      /held up the whole matchmaker: expected at most 1000 ms, received 6000 ms; .*\(limit: matchFunctionMs\)$/,
     );
     expect(calls).toBe(1);
     await house.report(server);
@@ -417,30 +417,33 @@ describe("a match function of the operator's own", () => {
   });
 
   it.each<[string, () => ReturnType<CustomMatchFunction>]>([
-    ["has not answered", () => new Promise(() => {})],
+    ["is pending", () => new Promise(() => {})],
     [
-      "has not found its next match",
+      "is searching its next match",
       async function* () {
         yield* [];
         await new Promise(() => {});
       },
     ],
-  ])("that %s when its matchmaker is closed is given up, and that is no fault", async (_, run) => {
-    const signals: AbortSignal[] = [];
-    const house = await open(({ signal }) => {
-      signals.push(signal);
-      return run();
-    });
-    await house.serve("a");
-    await house.tickets(1, { profile: "authors" });
-    await house.settle();
-    await house.matchmaker.close();
-    await setImmediate();
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
-    expect(faultsOf(house)).toEqual([]);
-  });
+  ])(
+    "that %s when its matchmaker is closed is abandoned without a reported fault",
+    async (_, run) => {
+      const signals: AbortSignal[] = [];
+      const house = await open(({ signal }) => {
+        signals.push(signal);
+        return run();
+      });
+      await house.serve("a");
+      await house.tickets(1, { profile: "authors" });
+      await house.settle();
+      await house.matchmaker.close();
+      await setImmediate();
+      expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+      expect(faultsOf(house)).toEqual([]);
+    },
+  );
 
-  it("that proposes tickets which are cancelled meanwhile makes no match of them, and that is no fault", async () => {
+  it("that proposes tickets which were cancelled in the meantime makes no match, and no fault is reported", async () => {
     let answer = (): void => {};
     const asked = new Promise<void>((resolve) => {
       answer = resolve;
@@ -467,7 +470,7 @@ describe("a match function of the operator's own", () => {
     expect(faultsOf(house)).toEqual([]);
   });
 
-  it("that was started for a profile which is replaced meanwhile makes no match for the new one", async () => {
+  it("makes no match for a profile that was replaced after the function was called", async () => {
     const answers: (() => void)[] = [];
     await using house = await open(async ({ pools }) => {
       await new Promise<void>((resolve) => {
@@ -492,7 +495,7 @@ describe("a match function of the operator's own", () => {
     expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
   });
 
-  it("is asked for no more matches than there is room for, and for none where there is no room", async () => {
+  it("is read only for as many matches as servers have room for", async () => {
     let asked = 0;
     await using house = await open(function* ({ pools }) {
       for (const pair of inPairs(pools.get("all") ?? [])) {
@@ -510,10 +513,10 @@ describe("a match function of the operator's own", () => {
   });
 });
 
-describe("an evaluation that is no good", () => {
+describe("a faulty evaluation", () => {
   it.each<[string, Evaluate, RegExp]>([
-    ["answers later, and fails", () => untyped(Promise.reject(new Error("too late"))), /too late/],
-    ["answers nothing that can be made", () => untyped(7), /iter/],
+    ["rejects", () => untyped(Promise.reject(new Error("too late"))), /too late/],
+    ["returns a value that is not iterable", () => untyped(7), /iter/],
     [
       "throws",
       () => {
@@ -522,17 +525,17 @@ describe("an evaluation that is no good", () => {
       /division by zero/,
     ],
     [
-      "chooses what is no proposal",
+      "chooses a value that is not a proposal",
       () => [JSON.parse("null")],
       /evaluate: expected only proposals that it was passed, received 1 unknown/,
     ],
-  ])("and %s is told of, and matches are made when it is good again", async (_, bad, message) => {
+  ])("that %s is reported, and matches are made once it works again", async (_, bad, message) => {
     let evaluate = bad;
     await using house = await House.open({ evaluate: (proposals) => evaluate(proposals) });
     await house.serve("a");
     const ids = await house.tickets(2);
     await house.matchmaker.tick();
-    // A rejection is told of after the look.
+    // The rejection is reported after the tick.
     await house.matchmaker.settled();
     const faults = house.events.flatMap((event) =>
       event.kind === "step-failed" ? [event.error.message] : [],
@@ -545,7 +548,7 @@ describe("an evaluation that is no good", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
-  it("does not prevent its valid matches", async () => {
+  it("does not prevent the valid matches that it chooses", async () => {
     await using house = await House.open({
       evaluate: (proposals) => [JSON.parse("null"), ...proposals],
     });

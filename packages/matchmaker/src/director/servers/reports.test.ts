@@ -8,7 +8,7 @@ import { recordsOf } from "../../../testing/invariants.ts";
 import { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
 describe("a report", () => {
-  it("ends the tickets of agents that have left, and each is reported once", async () => {
+  it("ends the tickets of agents that have left, and each end is reported once", async () => {
     await using match = await playedMatch();
     const { house, world, ids } = match;
     world.tickets.delete(ids[0] ?? "");
@@ -19,7 +19,7 @@ describe("a report", () => {
     ]);
   });
 
-  it("fails a ticket whose seat no agent took, a moment after its token has expired", async () => {
+  it("fails a ticket whose seat no agent took, one second after its token has expired", async () => {
     await using house = await House.open();
     const server = await house.serve("a");
     const ids = await house.tickets(2);
@@ -46,7 +46,7 @@ describe("a report", () => {
     );
   });
 
-  it("that says nothing new writes nothing but itself", async () => {
+  it("without news writes only the report itself", async () => {
     await using match = await playedMatch();
     const { house, server } = match;
     const { position } = await house.store.changes(undefined, 1_000);
@@ -58,8 +58,8 @@ describe("a report", () => {
 
   it.each([
     ["counts its joins", { joins: 2 }],
-    ["counts the agents inside alone", { agents: 2 }],
-  ])("without join tokens of a server that %s shows that a world was used", async (_, counted) => {
+    ["counts only the agents inside", { agents: 2 }],
+  ])("of a server without join tokens that %s marks a world as used", async (_, counted) => {
     await using house = await House.open();
     const server = house.servers.add(new SimulatedServer("a"));
     const { epoch } = await house.registry.registerServer({
@@ -82,7 +82,7 @@ describe("a report", () => {
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
-  it("keeps the seat of an agent inside whose ticket was cancelled", async () => {
+  it("keeps the seat of a present agent whose ticket was cancelled", async () => {
     await using house = await House.open({ profiles: [profile({ backfill: true })] });
     const server = await house.serve("a");
     const ids = await house.tickets(2);
@@ -96,7 +96,7 @@ describe("a report", () => {
     expect((await house.admin.listBackfills({})).backfills).toEqual([]);
     const [match] = [...(await recordsOf(house.store)).match.values()];
     expect(Object.keys(match?.held ?? {})).toEqual([ids[0]]);
-    // It is open as soon as the agent has left, because its token has been used.
+    // The seat opens as soon as the agent has left, because its token has been used.
     server.worlds.get("gridworld-1")?.tickets.delete(ids[0] ?? "");
     await house.report(server);
     await house.settle();
@@ -106,7 +106,7 @@ describe("a report", () => {
 });
 
 describe("a world that ended by itself", () => {
-  /** A match of two, one of whose agents is inside, when its world ends. */
+  /** Opens a match of two agents, of which one has joined, and ends its world. */
   async function vanished(lostPolicy: LostPolicy) {
     const house = await House.open({
       profiles: [profile({ lostPolicy })],
@@ -181,7 +181,7 @@ describe("a server whose agents give up their seats", () => {
     expect(await house.states([second])).toEqual(["ASSIGNED"]);
   });
 
-  it("is asked once, while it takes its time to answer", async () => {
+  it("is checked only once while a check is pending", async () => {
     await using house = await House.open({ profiles: [profile({ count: 1 })] });
     await house.serve("a");
     const ids = await house.tickets(3);

@@ -18,7 +18,7 @@ it("a ticket that is cancelled while its agent plays keeps its seat until the ag
   await house.frontend.cancelTicket({ ticketId: first });
   await house.pass(60_000);
   expect(await house.states([first, second, third])).toEqual(["CANCELLED", "JOINED", "WAITING"]);
-  // The ticket is forgotten while its agent plays on.
+  // The ticket is deleted while its agent still plays.
   await house.pass(600_000, 10_000);
   await expect(house.ticket(first)).rejects.toThrow(/not_found/);
   expect(await violations(house.store, house.servers)).toEqual([]);
@@ -41,7 +41,7 @@ it("a ticket that is cancelled before its agent joined keeps its seat until its 
   await house.settle();
   await house.join(second);
   await house.frontend.cancelTicket({ ticketId: first });
-  // A join may be under way when it expires.
+  // A join may be in progress when the token expires.
   await house.pass(30_500, 500);
   expect(await house.states([third])).toEqual(["WAITING"]);
   await house.pass(1_000);
@@ -61,7 +61,7 @@ it("a cancelled ticket whose agent joined and left between two reports frees its
   expect(await house.states([second, third])).toEqual(["JOINED", "ASSIGNED"]);
 });
 
-it("an agent that uses the token of a ticket that it cancelled has its seat, and no other agent has", async () => {
+it("an agent may still join with the token of its cancelled ticket, and no other agent gets its seat", async () => {
   await using house = await House.open(backfilled());
   const server = await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);
@@ -86,7 +86,7 @@ it("an agent that uses the token of a ticket that it cancelled has its seat, and
   expect(await house.states([third])).toEqual(["ASSIGNED"]);
 });
 
-it("a ticket that is cancelled before its world is there leaves its seat at once", async () => {
+it("a ticket that is cancelled before its world is created frees its seat immediately", async () => {
   await using house = await House.open(backfilled());
   let create = (): void => {};
   const created = new Promise<void>((resolve) => {
@@ -103,7 +103,7 @@ it("a ticket that is cancelled before its world is there leaves its seat at once
   expect(await house.states([second, third])).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("no seat is filled that an agent is in by the world's own count, where agents have no join tokens", async () => {
+it("without join tokens, a seat is not filled again while the world's own count includes its agent", async () => {
   await using house = await House.open(backfilled());
   const server = house.servers.add(new SimulatedServer("a"));
   const { epoch } = await house.registry.registerServer({
@@ -131,7 +131,7 @@ it("no seat is filled that an agent is in by the world's own count, where agents
   expect(await house.states([third])).toEqual(["ASSIGNED"]);
 });
 
-it("a seat that an agent leaves stays open where the profile fills none, or is not there any more", async () => {
+it("a vacated seat stays open if the profile has no backfill, or was deleted", async () => {
   await using house = await House.open({ profiles: [profile()] });
   const server = await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);

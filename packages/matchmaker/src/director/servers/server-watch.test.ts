@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
 import { recordsOf } from "../../../testing/invariants.ts";
 
-it("a matchmaker that stood still for longer than any lease has lost no server", async () => {
+it("a matchmaker that stood still for longer than any lease does not mark its servers as lost", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const ids = await house.tickets(2);
@@ -15,7 +15,7 @@ it("a matchmaker that stood still for longer than any lease has lost no server",
   }
   await house.pass(1_000);
   house.time.advance(600_000);
-  // It looks before it takes the report that has been waiting for it.
+  // The matchmaker checks for silence before it reads the pending report.
   await house.settle();
   await house.report(server);
   await house.pass(1_000);
@@ -23,7 +23,7 @@ it("a matchmaker that stood still for longer than any lease has lost no server",
   expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
 });
 
-it("a server that was silent before and after a standstill is lost after its lease", async () => {
+it("a server that was silent before and after a standstill is lost after its lease, not counting the standstill", async () => {
   await using house = await House.open({ settings: { serverLeaseMs: 15_000 } });
   await house.serve("a");
   await house.settle();
@@ -45,7 +45,7 @@ it("a server that was silent before and after a standstill is lost after its lea
 describe("a silent server", () => {
   const settings = { serverLeaseMs: 15_000, lostServerMs: 30_000, awayMs: 10_000 };
 
-  /** A match of two on server "a", which is silent from then on. */
+  /** Opens a match of two on server "a", which then stops reporting. */
   async function silent(profiles = [profile()]) {
     const house = await House.open({ settings, profiles });
     const server = await house.serve("a");
@@ -54,7 +54,7 @@ describe("a silent server", () => {
     await house.join(ids[0] ?? "");
     await house.report(server);
     await house.settle();
-    // Its lease begins when the matchmaker looks at the report.
+    // The lease starts when the matchmaker reads the report.
     house.time.advance(500);
     await house.matchmaker.tick();
     const wait = async (ms: number): Promise<void> => {
@@ -66,7 +66,7 @@ describe("a silent server", () => {
     return { house, server, ids, wait, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
   }
 
-  it("is lost when its lease is over, and given up when its time to return is over", async () => {
+  it("is lost after serverLeaseMs, and given up after lostServerMs more", async () => {
     await using scene = await silent();
     const { house, ids, wait } = scene;
     await wait(14_999);
@@ -91,7 +91,7 @@ describe("a silent server", () => {
     expect(eventsOf(house, "server-lost")).toHaveLength(1);
   });
 
-  it("fails its tickets if their profile says so", async () => {
+  it("that is given up fails its tickets if their profile has LostPolicy.FAIL", async () => {
     await using scene = await silent([profile({ lostPolicy: LostPolicy.FAIL })]);
     const { house, ids, wait } = scene;
     await wait(47_000);
@@ -110,13 +110,13 @@ describe("a silent server", () => {
     expect(eventsOf(house, "server-gone")).toEqual([]);
     expect(await house.states(ids)).toEqual(["JOINED", "FAILED"]);
     expect(callsOf(house, "forget")).toEqual([]);
-    // Its lease began anew.
+    // Its lease has started again.
     await wait(2_000);
     expect(eventsOf(house, "server-lost")).toHaveLength(2);
   });
 });
 
-it("all worlds of a server that leaves end, however many it has", async () => {
+it("all worlds of a deregistered server end, however many there are", async () => {
   await using house = await House.open({ profiles: [profile({ count: 1 })] });
   await house.serve("a", { maxWorlds: 1_000, maxAgents: 1_000 });
   const ids = await house.tickets(120);

@@ -2,14 +2,14 @@
 import { expect, it } from "vitest";
 import { House, reports } from "../../../testing/house.ts";
 
-it("a world is not taken for ended by reports that were made before it was created", async () => {
+it("reports that predate a world do not end it", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const before = reports(server);
   const ids = await house.tickets(2);
   await house.settle();
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
-  // They were on their way while the world was created.
+  // The reports were in flight while the world was created.
   for (let late = 0; late < 3; late++) {
     house.time.advance(60);
     await house.registry.renewServer({ serverId: "a", epoch: 1n, worlds: before });
@@ -24,7 +24,7 @@ it("a world is not taken for ended by reports that were made before it was creat
   expect(server.created).toBe(1);
 });
 
-it("a report that arrives after a later one is passed over", async () => {
+it("a report that arrives after a later report is ignored", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const before = reports(server);
@@ -47,7 +47,7 @@ it("a report that arrives after a later one is passed over", async () => {
   expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
 });
 
-it("a world that was reported and is not reported any more has ended", async () => {
+it("a world that was reported and is no longer reported has ended", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const ids = await house.tickets(2);
@@ -62,7 +62,7 @@ it("a world that was reported and is not reported any more has ended", async () 
   expect(ticket?.assignment?.worldName).toBe("gridworld-2");
 });
 
-it("a world that ended before any report had it has ended when a server's lease is over", async () => {
+it("a world that no report ever contained counts as ended after a server's lease", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   await house.tickets(2);

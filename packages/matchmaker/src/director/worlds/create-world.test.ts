@@ -4,7 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { expect, it } from "vitest";
 import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
 
-it("a create names the type of the world where its server has several", async () => {
+it("a create names the world type only if the server has several types", async () => {
   await using house = await House.open();
   const several = await house.serve("a", { worldTypes: ["other", "gridworld"], maxWorlds: 1 });
   const one = await house.serve("b", { maxWorlds: 1 });
@@ -15,7 +15,7 @@ it("a create names the type of the world where its server has several", async ()
   expect(one.namedTypes).toEqual([undefined]);
 });
 
-it("a match whose profile is deleted before its world is created gives back its tickets, and says why", async () => {
+it("the tickets of a match whose profile is deleted before its world is created wait again, with the reason", async () => {
   await using house = await House.open({ settings: { maxCreatesPerServer: 1 } });
   let create = (): void => {};
   const created = new Promise<void>((resolve) => {
@@ -37,7 +37,7 @@ it("a match whose profile is deleted before its world is created gives back its 
   });
 });
 
-it("a failed create is reported, and its server is avoided longer after each failure in a row", async () => {
+it("a failed create is reported, and each failure in a row doubles the pause of its server", async () => {
   await using house = await House.open({ settings: { cooldownMs: 1_000 } });
   const server = await house.serve("a");
   const full = () => new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full");
@@ -53,7 +53,7 @@ it("a failed create is reported, and its server is avoided longer after each fai
   expect(server.created).toBe(0);
   await house.pass(1_000);
   expect(server.created).toBe(1);
-  // A create that succeeds ends the row.
+  // A create that succeeds ends the failures in a row.
   server.createErrors.push(full());
   await house.tickets(2);
   await house.settle();
@@ -92,7 +92,7 @@ it("a filled seat is reported once, with the waiting time of its ticket", async 
   });
 });
 
-/** Errors of a create, by what is at fault. */
+/** Errors of a create: through the fault of the world, of its settings, and of the network. */
 const worldFault = () => new DmEnvRpcError("INTERNAL", "the world did not start");
 const settingsFault = () => new DmEnvRpcError("INVALID_ARGUMENT", "there is no such map");
 const unreachable = () =>
@@ -137,7 +137,7 @@ it("tickets of a profile whose settings are refused fail with the reason", async
   expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("worlds are not made ahead for a while with settings that were refused", async () => {
+it("refused settings pause the creation of spare worlds", async () => {
   await using house = await House.open({
     profiles: [profile({ precreatedWorlds: 1 })],
     settings: { cooldownMs: 10_000 },
@@ -150,7 +150,7 @@ it("worlds are not made ahead for a while with settings that were refused", asyn
   expect(server.created).toBe(1);
 });
 
-it("tickets whose worlds fail to start fail after so many attempts, with the reason", async () => {
+it("tickets fail with the reason after maxAttempts creates of their world have failed", async () => {
   await using house = await House.open({ settings: { maxAttempts: 3, cooldownMs: 1_000 } });
   const server = await house.serve("a");
   server.createErrors.push(worldFault(), worldFault(), worldFault());
@@ -173,7 +173,7 @@ it("tickets whose worlds fail to start fail after so many attempts, with the rea
   expect(server.created).toBe(0);
 });
 
-it("attempts that fail because a server is full do not count", async () => {
+it("creates that fail because a server is full do not count as attempts", async () => {
   await using house = await House.open({ settings: { maxAttempts: 1, cooldownMs: 1_000 } });
   const server = await house.serve("a");
   server.createErrors.push(new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full"));
@@ -184,7 +184,7 @@ it("attempts that fail because a server is full do not count", async () => {
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("a world type that fails to start on a server is not tried there for a while, and other types are", async () => {
+it("a world type that fails to start on a server is paused there, and other types are not", async () => {
   await using house = await House.open({
     profiles: [profile({ worldType: "bad" }), profile({ name: "good", worldType: "good" })],
     settings: { cooldownMs: 10_000 },
@@ -203,7 +203,7 @@ it("a world type that fails to start on a server is not tried there for a while,
   ]);
   await house.pass(6_000);
   expect(await house.states(bad)).toEqual(["ASSIGNED", "ASSIGNED"]);
-  // A create that succeeds ends the row of failures.
+  // A create that succeeds ends the failures in a row.
   server.createErrors.push(worldFault());
   const last = await house.tickets(2, { profile: "any" });
   await house.pass(11_000);
@@ -227,7 +227,7 @@ it.each([
   expect(server.created).toBe(1);
 });
 
-it("tickets that come back from a failed create have time to be followed again", async () => {
+it("tickets that wait again after a failed create may do so for awayMs without being watched or read", async () => {
   await using house = await House.open({ settings: { ticketLeaseMs: 2_000, awayMs: 20_000 } });
   const server = await house.serve("a");
   const release = house.servers.hold("create");
@@ -244,7 +244,7 @@ it("tickets that come back from a failed create have time to be followed again",
   expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 2, failed: 0 });
 });
 
-it("matches that were placed on a server before it drains get their worlds", async () => {
+it("matches that were placed on a server before it drains still get their worlds", async () => {
   await using house = await House.open({ settings: { maxCreatesPerServer: 1 } });
   const release = house.servers.hold("create");
   const server = await house.serve("a");
@@ -258,7 +258,7 @@ it("matches that were placed on a server before it drains get their worlds", asy
   expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
 });
 
-it("a server has so many creates in progress at a time, and no more", async () => {
+it("a server has at most maxCreatesPerServer creates in progress", async () => {
   await using house = await House.open({ settings: { maxCreatesPerServer: 2 } });
   const release = house.servers.hold("create");
   await house.serve("a");

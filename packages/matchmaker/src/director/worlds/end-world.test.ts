@@ -66,7 +66,7 @@ describe("a world that ends", () => {
     expect(await house.states(ids)).toEqual(["COMPLETED", "WAITING"]);
     const { error } = await house.ticket(ids[1] ?? "");
     expect(error).toMatchObject({ code: Code.Aborted, message: "its world was destroyed" });
-    // Its own time to be followed was over while it had a seat.
+    // Its ticket lease ran out while it had a seat.
     await house.pass(15_000, 5_000);
     expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 1, failed: 0 });
   });
@@ -92,7 +92,7 @@ describe("a world that ends", () => {
 });
 
 describe("a reset", () => {
-  it("is reported, and not repeated while it takes its time", async () => {
+  it("is reported once it is done, and not repeated while it is pending", async () => {
     await using match = await playedMatch({ resetAfterSequences: 1 });
     const { house, server, world } = match;
     const release = house.servers.hold("reset");

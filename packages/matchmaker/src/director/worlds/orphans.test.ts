@@ -62,7 +62,7 @@ describe("a world that a server started with", () => {
   });
 });
 
-it("a world that ended is not adopted again by a report of before", async () => {
+it("an adopted world that has ended is not adopted again from an earlier report", async () => {
   await using house = await House.open({ profiles: [profile({ count: 1 })] });
   const server = await house.serve("a");
   const name = server.create("gridworld", true);
@@ -82,7 +82,7 @@ it("a world that ended is not adopted again by a report of before", async () => 
 });
 
 describe("a world without an owner", () => {
-  it("is destroyed once it has been seen for a while, and not before", async () => {
+  it("is destroyed after exactly orphanMs", async () => {
     await using house = await House.open({ settings: { orphanMs: 10_000 } });
     const server = await house.serve("a");
     await house.settle();
@@ -119,7 +119,7 @@ describe("a world without an owner", () => {
     expect(callsOf(house, "destroy")).toHaveLength(1);
   });
 
-  it("that was destroyed and is made again under its name has its own time", async () => {
+  it("is destroyed only after the full orphanMs if an earlier world of the same name was destroyed", async () => {
     await using house = await House.open({ settings: { orphanMs: 4_000 } });
     const server = await house.serve("a");
     for (let times = 1; times <= 2; times++) {

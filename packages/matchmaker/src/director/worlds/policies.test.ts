@@ -9,12 +9,12 @@ import { type Place, stopStores, storeKinds } from "../../../testing/stores.ts";
 
 afterAll(stopStores);
 
-/** A match of two whose agents have joined, with a store of the place. */
+/** Opens a match of two agents that have joined, with a store of the place. */
 const playing = (place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) =>
   playedMatch(policy, { open: (options) => houseAt(place, { profiles: options?.profiles }) });
 
 describe("a policy", () => {
-  it("destroys a draining world exactly when its time is over", async () => {
+  it("destroys a draining world exactly after drainTimeout", async () => {
     await using match = await playedMatch({
       destroyAfterSequences: 1,
       drainTimeout: durationFromMs(20_000),
@@ -32,7 +32,7 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
-  it("resets a world exactly when its interval is over", async () => {
+  it("resets a world exactly after resetEvery", async () => {
     await using match = await playedMatch({ resetEvery: durationFromMs(20_000) });
     const { house, server } = match;
     const sinceOpenedMs = 1_000;
@@ -46,7 +46,7 @@ describe("a policy", () => {
     expect(callsOf(house, "reset")).toEqual(["reset a/gridworld-1"]);
   });
 
-  it("destroys an idle world exactly when its time is over", async () => {
+  it("destroys an idle world exactly after destroyWhenIdleFor", async () => {
     await using match = await playedMatch({
       keepWhenEmpty: true,
       destroyWhenIdleFor: durationFromMs(20_000),
@@ -65,7 +65,7 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
-  it("applies when it is due, although no report has come since", async () => {
+  it("applies when it is due, even without a new report", async () => {
     await using match = await playedMatch({
       keepWhenEmpty: true,
       destroyWhenIdleFor: durationFromMs(5_000),
@@ -79,7 +79,7 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
-  it("does not apply to the worlds of a lost server, until it is back", async () => {
+  it("does not apply to the worlds of a lost server until the server is back", async () => {
     await using match = await playedMatch(
       { keepWhenEmpty: true, destroyWhenIdleFor: durationFromMs(20_000) },
       { serverLeaseMs: 10_000, lostServerMs: 60_000 },
@@ -97,7 +97,7 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
-  it("does not apply to a world by a report about an earlier one of its name", async () => {
+  it("ignores a report about an earlier world of the same name", async () => {
     await using match = await playedMatch({
       destroyAfterSequences: 1,
       destroyMode: DestroyMode.FORCE,
@@ -117,7 +117,7 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toHaveLength(1);
   });
 
-  it("keeps a world whose seats are assigned and not taken yet", async () => {
+  it("keeps a world whose seats are assigned but not taken yet", async () => {
     await using match = await playedMatch({}, { joined: 0 });
     const { house } = match;
     await house.pass(20_000, 5_000);
@@ -152,7 +152,7 @@ describe("a policy", () => {
 
   it.each([
     ["whose profile is deleted", (house: House) => house.admin.deleteProfile({ name: "any" })],
-    ["of a server that drains", (house: House) => house.registry.drainServer({ serverId: "a" })],
+    ["on a draining server", (house: House) => house.registry.drainServer({ serverId: "a" })],
   ])("destroys spare worlds %s", async (_, change) => {
     await using house = await House.open({ profiles: [profile({ precreatedWorlds: 2 })] });
     const server = await house.serve("a");
@@ -168,7 +168,7 @@ describe("a policy", () => {
 const stores = storeKinds.filter(({ isHere }) => isHere);
 
 describe.each(stores)("a world, with a store in $name,", (kind) => {
-  it("is reset after so many sequences, each time", async () => {
+  it("is reset each time after resetAfterSequences sequences", async () => {
     await using place = await kind.place();
     await using match = await playing(place, { resetAfterSequences: 2 });
     const { house, world } = match;
@@ -183,7 +183,7 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
     expect(world.resets).toBe(2);
   });
 
-  it("is reset every so many minutes while somebody plays", async () => {
+  it("is reset at each resetEvery interval while an agent plays", async () => {
     await using place = await kind.place();
     await using match = await playing(place, {
       resetEvery: durationFromMs(60_000),
@@ -199,7 +199,7 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
     expect(world.resets).toBe(1);
   });
 
-  it("that is kept when it is empty ends when it has been idle", async () => {
+  it("with keepWhenEmpty is destroyed after destroyWhenIdleFor", async () => {
     await using place = await kind.place();
     await using match = await playing(place, {
       keepWhenEmpty: true,
@@ -217,27 +217,30 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
     [DestroyMode.FORCE, 0],
     [DestroyMode.DRAIN, 20_000],
     [DestroyMode.REFUSE, undefined],
-  ])("that has had its sequences is destroyed in mode %i", async (destroyMode, afterMs) => {
-    await using place = await kind.place();
-    await using match = await playing(place, {
-      destroyAfterSequences: 1,
-      destroyMode,
-      drainTimeout: durationFromMs(20_000),
-    });
-    const { house, server, world, ids } = match;
-    world.sequences = 2;
-    await house.pass(2_000);
-    expect(server.worlds.size).toBe(afterMs === 0 ? 0 : 1);
-    await house.pass(25_000, 5_000);
-    expect(server.worlds.size).toBe(afterMs === undefined ? 1 : 0);
-    world.tickets.clear();
-    await house.pass(2_000);
-    expect(server.worlds.size).toBe(0);
-    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
-    expect(server.destroyed).toEqual(new Map([["gridworld-1", 1]]));
-  });
+  ])(
+    "is destroyed after destroyAfterSequences sequences, in mode %i",
+    async (destroyMode, afterMs) => {
+      await using place = await kind.place();
+      await using match = await playing(place, {
+        destroyAfterSequences: 1,
+        destroyMode,
+        drainTimeout: durationFromMs(20_000),
+      });
+      const { house, server, world, ids } = match;
+      world.sequences = 2;
+      await house.pass(2_000);
+      expect(server.worlds.size).toBe(afterMs === 0 ? 0 : 1);
+      await house.pass(25_000, 5_000);
+      expect(server.worlds.size).toBe(afterMs === undefined ? 1 : 0);
+      world.tickets.clear();
+      await house.pass(2_000);
+      expect(server.worlds.size).toBe(0);
+      expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
+      expect(server.destroyed).toEqual(new Map([["gridworld-1", 1]]));
+    },
+  );
 
-  it("whose destroy is refused is tried again, later", async () => {
+  it("is destroyed later if its first destroy fails", async () => {
     await using place = await kind.place();
     await using match = await playing(place, {});
     const { house, server, world } = match;
@@ -251,7 +254,7 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
   });
 
-  it("is made ahead on request, and its match is assigned without a create", async () => {
+  it("is created ahead of its match with precreatedWorlds, and the match is assigned without a create", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place, { profiles: [profile({ precreatedWorlds: 2 })] });
     const server = await house.serve("a");
@@ -266,7 +269,7 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
 });
 
 describe.each(stores)("a server, with a store in $name,", (kind) => {
-  it("that drains gets no more worlds, and keeps those that are played", async () => {
+  it("that drains gets no more worlds, and keeps those with agents", async () => {
     await using place = await kind.place();
     await using match = await playing(place, {});
     const { house, server, ids } = match;
@@ -284,7 +287,7 @@ describe.each(stores)("a server, with a store in $name,", (kind) => {
     expect(other.worlds.size).toBe(1);
   });
 
-  it("is filled before the next one is", async () => {
+  it("is filled before the next server gets a world", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const servers = [await house.serve("a"), await house.serve("b"), await house.serve("c")];
@@ -295,7 +298,7 @@ describe.each(stores)("a server, with a store in $name,", (kind) => {
     expect(servers.map(({ worlds }) => worlds.size)).toEqual([10, 2, 0]);
   });
 
-  it("that deregisters lets go of its matches at once", async () => {
+  it("that deregisters loses its matches immediately, and their tickets are matched elsewhere", async () => {
     await using place = await kind.place();
     await using match = await playing(place, {});
     const { house, server, ids } = match;

@@ -8,7 +8,7 @@ const goneError = () => new DmEnvRpcError("NOT_FOUND", "there is no such world")
 const failuresOf = ({ events }: House): string[] =>
   events.flatMap((event) => (event.kind === "world-failed" ? [event.what] : []));
 
-/** A house whose create is under way while its server deregisters. */
+/** Opens a house in which a server deregisters while a create on it is in progress. */
 async function abandoned() {
   const house = await House.open();
   let create = (): void => {};
@@ -31,7 +31,7 @@ async function abandoned() {
   return { house, server, finish, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
-it("a world that is created after its match was given up is destroyed", async () => {
+it("a world that is created after its match has ended is destroyed", async () => {
   await using create = await abandoned();
   await create.finish();
   expect(create.server.created).toBe(1);
@@ -41,15 +41,18 @@ it("a world that is created after its match was given up is destroyed", async ()
 
 it.each([
   ["fails", () => new Error("not now"), ["destroy"]],
-  ["finds it gone", goneError, []],
-])("a destroy of such a world that %s is told of as what it is", async (_, error, failures) => {
-  await using create = await abandoned();
-  create.server.destroyError = error();
-  await create.finish();
-  expect(failuresOf(create.house)).toEqual(failures);
-});
+  ["finds the world gone", goneError, []],
+])(
+  "a destroy of a world without a match that %s is reported only if it failed",
+  async (_, error, failures) => {
+    await using create = await abandoned();
+    create.server.destroyError = error();
+    await create.finish();
+    expect(failuresOf(create.house)).toEqual(failures);
+  },
+);
 
-it("a world without an owner that cannot be destroyed is tried again after a while", async () => {
+it("a failed destroy of a world without an owner is repeated after a cooldown", async () => {
   await using house = await House.open({ settings: { orphanMs: 10_000, cooldownMs: 4_000 } });
   const server = await house.serve("a");
   server.create("gridworld");
@@ -70,7 +73,7 @@ it("a world without an owner that cannot be destroyed is tried again after a whi
   });
 });
 
-it("a world without an owner that is gone at its destroy is destroyed once", async () => {
+it("a world without an owner that no longer exists when it is destroyed is not destroyed again", async () => {
   await using house = await House.open({ settings: { orphanMs: 1_000 } });
   const server = await house.serve("a");
   server.create("gridworld");
@@ -81,7 +84,7 @@ it("a world without an owner that is gone at its destroy is destroyed once", asy
   expect(destroyed).toHaveLength(1);
 });
 
-it("worlds that were made ahead end when their profile wants fewer", async () => {
+it("spare worlds end when their profile requests fewer", async () => {
   const ahead = (precreatedWorlds: number) => profile({ precreatedWorlds });
   await using house = await House.open({ profiles: [ahead(3)] });
   const server = await house.serve("a");
@@ -93,7 +96,7 @@ it("worlds that were made ahead end when their profile wants fewer", async () =>
   expect(server.created).toBe(3);
 });
 
-it("a world that is still being made ahead is ended once it is there", async () => {
+it("a surplus spare world that is still being created is destroyed after it is created", async () => {
   const ahead = (precreatedWorlds: number) => profile({ precreatedWorlds });
   await using house = await House.open({ profiles: [ahead(1)] });
   let create = (): void => {};

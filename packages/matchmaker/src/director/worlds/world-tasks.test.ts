@@ -8,7 +8,7 @@ import { memoryStore } from "../../store/memory-store.ts";
 import { type Store, StoreError } from "../../store/store.ts";
 import { WorldTasks } from "./world-tasks.ts";
 
-it("a store that is unreachable when a failed create is undone is reported, and the undo is repeated later", async () => {
+it("a failed create that cannot be undone because the store is unavailable is reported, and undone later", async () => {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
   let isAway = false;
@@ -38,7 +38,7 @@ it("a store that is unreachable when a failed create is undone is reported, and 
   expect(kinds()).not.toContain("step-failed");
 });
 
-it("a cooldown doubles with each failure in a row, until the last one was long ago", () => {
+it("a cooldown doubles with each failure in a row, until the last failure was long ago", () => {
   const time = manualTime(startMs);
   const tasks = new WorldTasks(time, 1_000, () => {});
   const cooldownMs = (): number => {
@@ -54,7 +54,7 @@ it("a cooldown doubles with each failure in a row, until the last one was long a
     return cooldownMs();
   };
   expect([fail(), fail(), fail()]).toEqual([1_000, 2_000, 4_000]);
-  // It is forgotten when the longest cooldown has passed since its end.
+  // The failures are forgotten when the longest cooldown has passed since the end of the last one.
   time.advance(32_000);
   tasks.sweep();
   expect(fail()).toBe(8_000);
