@@ -350,8 +350,8 @@ export class Engine {
   }
 
   /**
-   * Takes an agent out. Later requests are answered with the reason, if there is one; an outstanding one, which only an
-   * agent whose stream is lost may have, is never answered.
+   * Takes an agent out. Later requests are answered with the reason, if there is one; an outstanding one is not answered:
+   * its stream is lost, or answers it.
    */
   #remove(seat: Seat, reason: DmEnvRpcError | undefined): void {
     const state = this.#state;
