@@ -136,7 +136,7 @@ describe.each(chromium)("the page in $name", (browser) => {
         metadata.get("authorization") === "Bearer swordfish" ? ["spectator"] : ["agent"],
     });
     await using refused = await openPage(browser, server.url);
-    await says(refused.page, 'to watch worlds takes the role "spectator"');
+    await says(refused.page, 'cannot watch worlds: expected the role "spectator"');
     await using admitted = await openPage(browser, `${server.url}/#token=swordfish`);
     await says(admitted.page, "numbers-1");
   });

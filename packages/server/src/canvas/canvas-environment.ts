@@ -28,25 +28,27 @@ export interface CanvasOptions {
   readonly keys?: readonly string[] | undefined;
   /** Gives agents the pointer on the canvas, and its main button. Default false. */
   readonly pointer?: boolean | undefined;
-  /** Observations and rewards a second. Default 60. */
+  /** Number of observations and rewards per second. Default 60. */
   readonly fps?: number | undefined;
   /** Returns the reward since its last call. Called once a tick. */
   reward(): number;
   /** Returns true, or `terminated`, once the game is over; `interrupted` if it was cut short. Called once a tick. */
   done(): boolean | SequenceState;
-  /** Begins the game anew. */
+  /** Restarts the game. */
   reset(): Awaitable<void>;
 }
 
 /**
- * Makes a world of a game that runs in this page and draws on a canvas, for one agent, in real time.
+ * Creates a kind of world from a game that runs in this page and draws on a canvas, for one agent,
+ * in real time.
  *
- * The observation `pixels` is uint8 [height, width, 3]. The action `keys` is uint8 with an element for each of the
- * `keys`: 1 while it is down. With `pointer`, the action `pointer` is float32 [2], the position as a share of the canvas's
- * width and height, and `button` is 1 while the main button is down. The game gets them as events of the
- * canvas that bubble to the document and the window; keys and the button are released when a sequence ends and
- * when the agent leaves. The property `visible` is false while the tab is hidden: browsers then slow its timers down to
- * one tick a second and stop its animation frames.
+ * The observation `pixels` is uint8 [height, width, 3]. The action `keys` is uint8 with an element
+ * for each of the `keys`: 1 while it is down. With `pointer`, the action `pointer` is float32 [2],
+ * the position as a share of the canvas's width and height, and `button` is 1 while the main button
+ * is down. The game receives them as events of the canvas that bubble to the document and the
+ * window; keys and the button are released when a sequence ends and when the agent leaves. The
+ * property `visible` is false while the tab is hidden: browsers then slow its timers down to one
+ * tick a second and stop its animation frames.
  *
  * @throws RangeError if a size, the rate or a key is malformed.
  *
@@ -129,7 +131,7 @@ export function canvasEnvironment(options: CanvasOptions): WorldDefinition {
         picture: pixels,
         properties: {
           visible: property(t.bool(), {
-            description: "False while the tab is hidden, and the world slow.",
+            description: "False while the tab is hidden; the world then runs slowly.",
             read: () => document.visibilityState === "visible",
           }),
         },
@@ -149,7 +151,9 @@ function isTensor(value: unknown): value is Tensor {
   return typeof value === "object" && value !== null && "dtype" in value;
 }
 
-/** One key at a time for people, and none while no key is down. */
+/**
+ * Returns the controls for people: one key at a time, and all keys released while no key is down.
+ */
 function controlsOf(keys: readonly string[]): Controls {
   const held = (down: string): readonly number[] => keys.map((key) => (key === down ? 1 : 0));
   const controls = keys.map((key) => [

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Makes a world of a game that draws on a canvas, in its page. */
+/** Creates a kind of world from a game that draws on a canvas, in the game's page. */
 export { type CanvasOptions, canvasEnvironment } from "./canvas-environment.ts";

@@ -30,7 +30,10 @@ const codes: Readonly<Record<string, string>> = {
   Alt: "AltLeft",
 };
 
-/** Returns the event of a key, by `KeyboardEvent.key`, as the keyboard of an English layout has it. */
+/**
+ * Creates the event of a key, given as `KeyboardEvent.key`, as a keyboard with a US layout would
+ * send it.
+ */
 function keyEvent(type: "keydown" | "keyup", key: string): KeyboardEvent {
   const isLetter = /^[a-z]$/i.test(key);
   const isDigit = /^\d$/.test(key);

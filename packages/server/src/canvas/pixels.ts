@@ -3,9 +3,9 @@
 import { type Tensor, tensor } from "@dm-env-rpc/tensor-codec";
 
 /**
- * Makes a function that reads a canvas, scaled.
+ * Creates a function that reads the scaled pixels of a canvas.
  *
- * @returns A function that returns uint8 [height, width, 3], whose memory belongs to the next call.
+ * @returns A function that returns borrowed uint8 [height, width, 3], valid until the next call.
  */
 export function pixelReader(
   canvas: HTMLCanvasElement,

@@ -216,7 +216,7 @@ describe("realtime", () => {
     },
   );
 
-  it("behaviour 64: a step without actions ends none, and gives none where actions last a tick", async () => {
+  it("behaviour 64: with `default-action`, a step without actions adds none to its tick", async () => {
     const clock = realtime({ ticksPerSecond: 10, onMissedDeadline: "default-action" });
     const { one, time, log } = await setUp(1, { clock });
     await one.step();
@@ -274,7 +274,7 @@ describe("realtime", () => {
     expect(log).not.toContain("enter 1");
   });
 
-  it("behaviour 65: a reset makes the end of an earlier sequence pointless", async () => {
+  it("behaviour 65: a reset discards the undelivered end of an earlier sequence", async () => {
     const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) }, 2);
     await one.step();
     time.advance(300);
@@ -311,7 +311,7 @@ describe("realtime", () => {
     expect(log.filter((event) => event.startsWith("start")).length).toBeGreaterThan(4);
   });
 
-  it("behaviour 65: waits for agents.min before the first sequence alone", async () => {
+  it("behaviour 65: waits for agents.min only before the first sequence", async () => {
     const log: TallyEvent[] = [];
     const time = manualTime();
     const worlds = [tally({ log, clock: realtime({ ticksPerSecond: 10 }) })];

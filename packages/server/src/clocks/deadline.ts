@@ -3,7 +3,7 @@ import type { DeadlineOptions, SequenceControl } from "../definition/clock.ts";
 
 /** Deadline of the agents that others wait for. */
 export interface Deadline {
-  /** Starts the deadline, if there is one and it has not started. */
+  /** Starts the deadline, unless it has started or none is configured. */
   arm(): void;
   disarm(): void;
 }

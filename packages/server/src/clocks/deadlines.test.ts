@@ -49,7 +49,7 @@ describe("the deadline of first steps", () => {
     expect((await first).state).toBe("RUNNING");
   });
 
-  it("behaviour 43: makes no agent late that cannot begin because the world is being reset", async () => {
+  it("behaviour 43: does not run while the world is being reset", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, three, host, world, time } = await setUp(3, { clock });
     await Promise.all([one.step(), two.step(), three.step()]);
@@ -214,7 +214,7 @@ describe("turns", () => {
 });
 
 describe("realtime", () => {
-  it("behaviour 38: what an agent did before its reset is not done after it", async () => {
+  it("behaviour 38: a reset ends the agent's actions in force", async () => {
     const clock = realtime({ ticksPerSecond: 10 });
     const { one, two, time, log } = await setUp(2, { clock });
     await Promise.all([one.step(), two.step()]);

@@ -9,7 +9,7 @@ import type {
 import { gather } from "./gather.ts";
 
 /**
- * Each step advances the world immediately, with that agent's actions alone. Agents wait for one
+ * Each step advances the world immediately, with only that agent's actions. Agents wait for one
  * another only before the first tick of a sequence; the deadline applies to agents that have not
  * sent their first step by then. In a world of many agents, `affected` keeps the cost of a step
  * independent of their number.
@@ -57,7 +57,7 @@ function driver(sequence: SequenceControl): ClockDriver {
       }
     },
     advanced() {
-      // An agent that is out of the sequence has already received its response.
+      // An agent that has left the sequence has already received its response.
       if (acting?.pending !== undefined) {
         sequence.answer(acting);
       }

@@ -218,7 +218,7 @@ describe("wakeUp", () => {
     expect((await waiting).state).toBe("RUNNING");
   });
 
-  it("behaviour 37: has no deadline left of a sequence that was cut short, nor one that was kept", async () => {
+  it("behaviour 37: cancels its deadline when the sequence is cut short and when all agents have stepped in time", async () => {
     const { one, two, host, world, pass, missed } = await setUp(2, { clock: wakeUp(slow) });
     await Promise.all([one.step(), two.step()]);
     const asleep = one.step({ sleep: 1 });
@@ -230,7 +230,7 @@ describe("wakeUp", () => {
     await Promise.all([one.step(), two.step()]);
     await pass(40);
     expect(missed()).toBe(0);
-    // All agents sleep in time, so the deadline ends and starts again at the next step.
+    // All agents step before the deadline, so it is cancelled and starts again at the next step.
     const early = one.step({ sleep: 1 });
     await pass(30);
     await two.step({ sleep: 1 });

@@ -36,7 +36,8 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
     for (const seat of late) {
       sequence.missed(seat);
     }
-    // With the policy `leave`, the removal of the late agents has ticked already.
+    // With the policy `leave`, removing the late agents has already triggered the tick, through
+    // `changed`.
     if (goesOn(options)) {
       tick();
     }

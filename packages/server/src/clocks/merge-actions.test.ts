@@ -26,7 +26,7 @@ describe("actions in force", () => {
     expect(inForce).toEqual({ jump: true, legs: { left: 1, right: 2 } });
   });
 
-  it("change as a whole where they are tensors, and not where a group only has a tensor's names", () => {
+  it('are replaced as a whole if they are tensors, but merged if a group merely has actions named "data" or "dtype"', () => {
     const [before, after] = [
       tensor("float32", [2], new Float32Array([1, 2])),
       tensor("float32", [], new Float32Array([3])),

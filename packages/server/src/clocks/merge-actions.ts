@@ -2,10 +2,10 @@
 import type { ActionValues } from "../definition/clock.ts";
 
 /**
- * Merges the actions of a step into the actions in force, name by name, also nested ones; omitted
- * actions stay in force.
+ * Merges the actions of a step into the actions in force, name by name and at every level of
+ * nesting; omitted actions stay in force.
  *
- * @returns The new actions in force; undefined without any.
+ * @returns The new actions in force, if any.
  */
 export function mergeActions(
   inForce: ActionValues | undefined,
@@ -23,7 +23,7 @@ export function mergeActions(
   return merged;
 }
 
-/** True for nested actions, false for the value of one, which may be a tensor. */
+/** Returns true for a group of actions, false for the value of an action, which may be a tensor. */
 function isGroup(value: unknown): value is ActionValues {
   if (typeof value !== "object" || value === null) {
     return false;

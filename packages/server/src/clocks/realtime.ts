@@ -14,8 +14,8 @@ export interface RealtimeOptions {
   /** Rate of the ticks, in Hz. */
   readonly ticksPerSecond: number;
   /**
-   * A step is answered with the observation after the `next` tick (default), or at
-   * once with the `newest` one.
+   * A step is answered with the observation after the `next` tick (default), or at once with the
+   * `newest` observation.
    */
   readonly answer?: "next" | "newest" | undefined;
   /**
@@ -30,15 +30,15 @@ export interface RealtimeOptions {
  *
  * A step replaces the actions that it names; the agent's other actions stay in force, so that a
  * step without actions only observes (behaviour 64). The world does not wait for agents: a sequence
- * begins when the first agent steps, others enter it according to `lateEntry`, and the next one
- * begins by itself (behaviour 65). Ticks that are late by a whole period are skipped, counted and
- * reported as `ticks-missed`; the others keep their times (behaviour 66).
+ * begins when the first agent steps, others enter it according to `lateEntry`, and the next
+ * sequence begins by itself (behaviour 65). Ticks that are late by a whole period are skipped,
+ * counted and reported as `ticks-missed`; late ticks do not shift the schedule (behaviour 66).
  *
- * The world's `validate` receives all actions that would be in force with those of a step; if it
- * refuses them, the step is answered with the error and the actions in force are unchanged. A step
- * without actions is never refused. Actions in force are validated again at each tick: those that
- * the world refuses then have no effect in that tick but stay in force, so that they take effect
- * again once the world accepts them.
+ * The world's `validate` receives all actions that would be in force after a step; if it refuses
+ * them, the step is answered with the error and the actions in force are unchanged. A step without
+ * actions is never refused. Actions in force are validated again at each tick. Actions that the
+ * world refuses then have no effect in that tick but stay in force, so that they take effect again
+ * once the world accepts them.
  *
  * @throws RangeError if the rate is not a finite number above 0.
  *
@@ -66,13 +66,15 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
    */
   let latest = new WeakMap<ClockSeat, ActionValues>();
   let cancelTick: (() => void) | undefined;
-  /** Time of the next tick; until it is known, the time of the last one. */
+  /** Time of the next tick; until it is known, the time of the last tick. */
   let dueAt = Number.NEGATIVE_INFINITY;
 
   const arm = (): void => {
     cancelTick = sequence.after(Math.max(0, dueAt - sequence.now()), tick);
   };
-  /** Schedules the tick one period after the last one was due, even if that one was late. */
+  /**
+   * Schedules the next tick one period after the last tick was due, even if the last tick was late.
+   */
   const scheduleNext = (): void => {
     dueAt += periodMs;
     const missed = Math.floor((sequence.now() - dueAt) / periodMs);
@@ -114,7 +116,7 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
     opened() {
       answerWaiting();
       const now = sequence.now();
-      // A sequence that follows another one keeps the times of its ticks.
+      // A sequence that follows another one continues that one's tick schedule.
       if (now - dueAt >= periodMs) {
         dueAt = now + periodMs;
       } else if (now >= dueAt) {

@@ -11,8 +11,8 @@ import { gather } from "./gather.ts";
 
 /**
  * One agent moves at a time. A step is answered when it is the agent's turn again, with the results
- * of the others' moves. The order is that of joining, or given by the world's `turn`. The deadline
- * applies to the agent whose turn it is.
+ * of the others' moves. Agents move in the order of joining, or in the order given by the world's
+ * `turn`. The deadline applies to the agent whose turn it is.
  *
  * @example
  * const clock = turns({ deadlineMs: 30_000, onMissedDeadline: "leave" });
@@ -56,7 +56,7 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       play(current);
     }
   });
-  /** The deadline runs for the agent whose turn it is, while another agent waits. */
+  /** Runs the deadline for the agent whose turn it is, while another agent waits. */
   const arm = (): void => {
     const others = sequence.waiting - (current?.pending === undefined ? 0 : 1);
     if (sequence.blocked || others === 0) {
@@ -65,7 +65,9 @@ function driver(sequence: SequenceControl, options: DeadlineOptions): ClockDrive
       deadline.arm();
     }
   };
-  /** It is the current agent's turn: it receives its response, or has already moved. */
+  /**
+   * Begins the current agent's turn: answers its step, or plays the move that it has already sent.
+   */
   const begin = (): void => {
     if (current === undefined || sequence.blocked) {
       deadline.disarm();

@@ -14,16 +14,16 @@ import { gather } from "./gather.ts";
 /** Options of a world whose agents sleep. */
 export interface WakeUpOptions extends DeadlineOptions {
   /**
-   * Name of the scalar numeric action that sets for how many ticks the agent sleeps; less than 1,
-   * or a missing action, is 1. Its spec's `max` bounds how long an agent may sleep; without one it
-   * may sleep to the end of the sequence.
+   * Name of the scalar numeric action that sets for how many ticks the agent sleeps; values below 1
+   * and a missing action count as 1. The `max` of the action's spec bounds the sleep; without a
+   * bound, an agent may sleep to the end of the sequence.
    */
   readonly action: string;
 }
 
 /**
- * Each agent sets with its actions when it next wakes (reference.md, "Time"): when all RUNNING
- * agents sleep, the world ticks on to the earliest wake-up, and the agents that wake receive their
+ * Each agent sets with its actions when it next wakes (reference.md, "Time"). When all RUNNING
+ * agents sleep, the world ticks until the earliest wake-up, and the agents that wake receive their
  * responses. An agent's actions apply in the first tick of its sleep.
  *
  * @example
@@ -34,7 +34,7 @@ export function wakeUp(options: WakeUpOptions): Clock {
   return { ...options, name: "wakeUp", start: (sequence) => driver(sequence, options) };
 }
 
-/** Milliseconds of ticks without a wake-up, after which other worlds run. */
+/** Milliseconds that the world may tick without a wake-up before it yields to other worlds. */
 const atOnceMs = 5;
 
 function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver {
@@ -89,7 +89,8 @@ function driver(sequence: SequenceControl, options: WakeUpOptions): ClockDriver 
         sleep(seat, seat.lastActions);
       }
     }
-    // With the policy `leave`, the removal of the late agents has ticked already.
+    // With the policy `leave`, removing the late agents has already triggered the tick, through
+    // `changed`.
     if (goesOn(options)) {
       inTurn();
     }

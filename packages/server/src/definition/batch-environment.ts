@@ -25,7 +25,7 @@ export type BatchActionsOf<A extends Specs> = {
 /**
  * The environments of a batch, simulated in arrays. They write their observations into the arrays
  * of their context, which are sent without a copy. `slots` is ascending and valid until the
- * function returns; the rows of other slots are unchanged.
+ * function returns. Do not write the rows of other slots.
  *
  * An error of these functions, except `validate`, ends the batch.
  */
@@ -37,8 +37,8 @@ export interface BatchEnvironment<A extends Specs, ResetSettings = object> {
    */
   reset(slots: Int32Array, settings: ResetSettings): Awaitable<void>;
   /**
-   * Validates the actions of a step before it: throwing a DmEnvRpcError or a TensorError refuses it
-   * for all slots.
+   * Validates the actions of a step before the step runs: throwing a DmEnvRpcError or a TensorError
+   * refuses the step for all slots.
    */
   validate?(actions: BatchActionsOf<A>, slots: Int32Array): void;
   /** Steps some slots: writes their observations, rewards and ends. */
@@ -54,13 +54,16 @@ export interface BatchContext<Settings, JoinSettings, O extends Specs> {
   readonly settings: Settings;
   /** Settings of the join. The slots' own seeds are in `random`. */
   readonly joinSettings: JoinSettings;
-  /** A source for each slot: with it a slot plays as the environment of `create` alone with the same seed. */
+  /**
+   * A source for each slot. A slot that uses it behaves like a single environment from `create`
+   * with the same seed.
+   */
   readonly random: readonly SeededRandom[];
   /** Observations without the reward. Initially zeros. */
   readonly observation: BatchArraysOf<O>;
   /** The reward of each slot's step. Zeros before each step. */
   readonly reward: Float32Array;
-  /** 1 if a sequence comes to its natural end in this step. Zeros before each step. */
+  /** 1 if a sequence reaches its natural end in this step. Zeros before each step. */
   readonly terminated: Uint8Array;
   /** 1 if a sequence is cut short in this step. Zeros before each step. */
   readonly interrupted: Uint8Array;

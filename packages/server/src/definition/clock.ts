@@ -9,22 +9,31 @@ export type MissedDeadlinePolicy = "wait" | "default-action" | "repeat-last" | "
 
 /** A deadline for slow agents. */
 export interface DeadlineOptions {
-  /** Milliseconds from the moment that the first agent waits for the others. Default: none. */
+  /**
+   * Milliseconds from the moment that the first agent waits for the others. Default: no deadline.
+   */
   readonly deadlineMs?: number | undefined;
   /**
-   * The others `wait` for it (default; the miss is only counted, once per step); the world advances
-   * without its actions (`default-action`) or with those of its last step unless the world refuses
-   * them (`repeat-last`); or it is removed from the world (`leave`).
+   * The other agents `wait` for the late agent (default; the miss is only counted, once per step);
+   * the world advances without the agent's actions (`default-action`) or with the actions of its
+   * last step, unless the world refuses them (`repeat-last`); or the agent is removed from the
+   * world (`leave`).
    */
   readonly onMissedDeadline?: MissedDeadlinePolicy | undefined;
 }
 
-/** An agent in the sequence as a clock sees it. One object for as long as the agent is in the sequence. */
+/**
+ * An agent in the sequence as a clock sees it. The same object is passed for as long as the agent
+ * is in the sequence.
+ */
 export interface ClockSeat {
   readonly agent: AgentId;
-  /** Its outstanding step; the `first` of a sequence has no actions. */
+  /** The agent's outstanding step. The first step of a sequence (`first`) has no actions. */
   readonly pending: { readonly actions: ActionValues; readonly first: boolean } | undefined;
-  /** The actions of its last step that was in a tick of this sequence; only with the policy `repeat-last`. */
+  /**
+   * The actions of the agent's last step that was played in this sequence. Set only with the policy
+   * `repeat-last`.
+   */
   readonly lastActions: ActionValues | undefined;
 }
 
@@ -38,7 +47,7 @@ export interface Clock extends DeadlineOptions {
   readonly action?: string | undefined;
   /**
    * True if the world advances without its agents (behaviours 54, 65): a sequence begins without
-   * those that have not stepped, and the next one begins by itself. Default false.
+   * the agents that have not stepped, and the next sequence begins by itself. Default false.
    */
   readonly continuous?: boolean | undefined;
   /** Starts the clock of one world. */
@@ -47,11 +56,14 @@ export interface Clock extends DeadlineOptions {
 
 /** Events of a sequence that its clock reacts to. While the world advances, only `closed` is reported, if it is destroyed. */
 export interface ClockDriver {
-  /** The sequence opened; seats in it with a first step outstanding wait for the answer. On most clocks, all have one. */
+  /**
+   * The sequence opened. Seats whose first step is outstanding wait for its answer. Unless the
+   * clock is continuous, every seat has a first step outstanding.
+   */
   opened(): void;
   /**
-   * The actions that would be in force with those of a step, which the world validates (behaviour 68); undefined if the
-   * step changes none. Default: the actions of the step.
+   * Returns the actions that would be in force after a step, for the world to validate (behaviour
+   * 68); undefined if the step changes none. Default: the actions of the step.
    */
   inForceWith?(seat: ClockSeat, actions: ActionValues): ActionValues | undefined;
   /** The first step of an agent in the open sequence is outstanding. */
@@ -61,8 +73,9 @@ export interface ClockDriver {
   /** The world advanced; agents whose sequence ended have been answered. */
   advanced(): void;
   /**
-   * The world refused the step of the only agent that acts in a tick, instead of advancing: the step has been
-   * answered with the error. On a clock without it, a refusal is a fault.
+   * The world refused the step of the only agent that acts in a tick, instead of advancing: the
+   * step has been answered with the error. On a clock that does not define this method, a refusal
+   * is a fault.
    */
   refused?(seat: ClockSeat): void;
   /**
@@ -108,8 +121,8 @@ export interface SequenceControl {
   /** Answers the outstanding step of a seat with the current observations. */
   answer(seat: ClockSeat): void;
   /**
-   * Counts a missed deadline, once for each beginning or tick that waits for the agent's
-   * step, and takes the agent out of the world if the policy is `leave`.
+   * Counts a missed deadline, once for each first-step barrier or tick that waits for the agent's
+   * step, and removes the agent from the world if the policy is `leave`.
    */
   missed(seat: ClockSeat): void;
   /** Counts skipped ticks, and reports them (behaviour 66). */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Values of actions as a page has them, nested like the specs; a number may stand for an integer of
- * any width.
+ * Values of actions as a page sends them, nested like the specs; a number may represent an integer
+ * of any width.
  */
 export interface ControlActions {
   readonly [name: string]: number | boolean | string | readonly number[] | ControlActions;
@@ -36,7 +36,7 @@ export function wrongControl(controls: Controls): string | undefined {
   for (const [key, control] of Object.entries(controls)) {
     const { label, actions }: Partial<Control> = control;
     if (typeof label !== "string" || typeof actions !== "object" || !areValues(actions)) {
-      return `the control of the key "${key}" is malformed: expected a label and actions of numbers, booleans or strings; mend it, or leave out the controls`;
+      return `the control of the key "${key}" is malformed: expected a label and actions of numbers, booleans or strings; fix it, or omit the controls`;
     }
   }
   return undefined;

@@ -27,7 +27,7 @@ const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
   ["more agents needed than fit", [bad({ agents: { min: 5, max: 2 } })], /max, received 5 and 2/],
   ["no room for an agent", [bad({ agents: { max: 0 } })], /max, received 1 and 0/],
   [
-    "a deadline that is none",
+    "a deadline that is not a number",
     [bad({ clock: lockstep({ deadlineMs: Number.NaN }) })],
     /"good": expected clock.deadlineMs above 0, received NaN/,
   ],
@@ -37,12 +37,12 @@ const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
   [
     "a default out of bounds",
     [bad({ settings: { size: withDefault(t.int32([], { min: 1 }), 0) } })],
-    /default of its setting.*"size".*received 0/,
+    /default of a setting.*"size".*received 0/,
   ],
   [
     "observations that are also parents",
     [bad({ observations: { a: { b: t.int32() }, "a.b": t.int32() } })],
-    /its observations are no specs.*a\.b/,
+    /its observations are not valid specs.*a\.b/,
   ],
   [
     "a clock without its action",
@@ -51,7 +51,7 @@ const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
   ],
 ];
 
-it("behaviour 69: an option that no definition has is refused, with the nearest that one has", () => {
+it("behaviour 69: an unknown option is refused, with the nearest known one in the error", () => {
   expect(() => createEnvironmentServer({ worlds: [bad({ onLeav: "block" })] })).toThrow(
     /the world "good": unknown name "onLeav": .*; did you mean "onLeave"/,
   );

@@ -117,7 +117,7 @@ function defaultFault(what: string, specs: SettingSpecs = {}): string | undefine
     try {
       packFor(spec.default, spec, name);
     } catch (error) {
-      return `the default of its ${what} is no good: ${messageOf(error)}`;
+      return `the default of a ${what} does not fit its spec: ${messageOf(error)}`;
     }
   }
   return undefined;
@@ -131,7 +131,7 @@ function hasSpecs({ actions, observations, clock }: UntypedWorldDefinition): str
     try {
       specTable(flattenSpecs(specs));
     } catch (error) {
-      return `its ${what} are no specs: ${messageOf(error)}`;
+      return `its ${what} are not valid specs: ${messageOf(error)}`;
     }
   }
   const needed = clock?.action;

@@ -48,7 +48,7 @@ async function setUp(count: number) {
 }
 
 describe("defineEnvironment", () => {
-  it("tells its agents apart in events, as those of any world", async () => {
+  it("numbers its agents in events, like a shared world", async () => {
     const told: [string, number][] = [];
     const server = createEnvironmentServer({
       worlds: [walk],
@@ -150,7 +150,7 @@ describe("defineEnvironment", () => {
     expect(closed).toBe(2);
   });
 
-  it("closes an instance that comes when its world is over", async () => {
+  it("closes an instance that `create` resolves after the world was destroyed", async () => {
     let closed = 0;
     let finish = (): void => {};
     const slow = defineEnvironment({
@@ -180,7 +180,7 @@ describe("defineEnvironment", () => {
     expect(closed).toBe(1);
   });
 
-  it("behaviour 41: a reset of the world is one of every instance", async () => {
+  it("behaviour 41: a reset of the world resets every instance", async () => {
     const { world, one, two } = await setUp(2);
     await one.step();
     await two.step();

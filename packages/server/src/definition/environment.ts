@@ -40,16 +40,19 @@ export interface SingleAgentDefinition<
   readonly description?: string | undefined;
   readonly version?: string | undefined;
   /**
-   * Settings of a create. Like a join, a reset of an agent and a reset of the world it also takes an optional uint64
-   * `seed`, unless another is declared.
+   * Settings of a create. A create also accepts an optional uint64 `seed`, as do a join, an agent's
+   * reset and a reset of the world, unless the definition declares a setting `seed`.
    */
   readonly settings?: S | undefined;
   /** Settings of a join. */
   readonly joinSettings?: J | undefined;
-  /** Settings of an agent's reset, all optional in the request; they hold for its sequences from then on. */
+  /**
+   * Settings of an agent's reset, all optional in the request; they apply to all later sequences of
+   * the agent.
+   */
   readonly resetSettings?: R | undefined;
   readonly actions: A;
-  /** Observations besides `reward`, a float32, which is added. */
+  /** Observations, except `reward`: a float32 `reward` is declared automatically. */
   readonly observations: O;
   /**
    * Keys for people on the server's page. Default: a button for each value of a discrete action.
@@ -70,8 +73,8 @@ export interface SingleAgentDefinition<
    */
   readonly resetDeadlineMs?: number | undefined;
   /**
-   * Creates the environments of an agent that joins as a batch, simulated in arrays; without it,
-   * `create` creates each.
+   * Creates the environments of an agent that joins as a batch, simulated in arrays. Default:
+   * `create` is called for each slot.
    */
   readonly createBatch?:
     | {
@@ -82,7 +85,8 @@ export interface SingleAgentDefinition<
       }["make"]
     | undefined;
   /**
-   * Creates the environment of an agent that joins; it may have only the hooks of an environment.
+   * Creates the environment of an agent that joins. The environment may have only the documented
+   * hooks.
    */
   create(context: EnvironmentContext<SettingValues<S>, SettingValues<J>>): Awaitable<Created>;
 }
@@ -130,7 +134,8 @@ export type WithReward<O extends Specs> = O & {
  *       },
  *       step({ number = 0 }) {
  *         const hint = Math.sign(secret - number);
- *         return { observation: { hint }, reward: hint === 0 ? 1 : 0, terminated: hint === 0 };
+ *         const state = hint === 0 ? "terminated" : "running";
+ *         return { observation: { hint }, reward: hint === 0 ? 1 : 0, state };
  *       },
  *     };
  *   },
@@ -235,7 +240,9 @@ function worldOf(
   return world;
 }
 
-/** Functions that pick each observation from the latest, nested as the specs are. */
+/**
+ * Returns a function for each observation, nested as the specs are, that returns its latest value.
+ */
 function observersOf(specs: Specs, latest: () => unknown): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(specs).map(([name, spec]) => {

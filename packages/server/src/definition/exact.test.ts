@@ -16,19 +16,22 @@ const world = defineWorld({
 
 describe("behaviour 21: a number among the settings", () => {
   it.each([[{ seed: 2 }], [{ seed: 2n ** 63n - 1n }], [{ size: -128 }]])(
-    "may come in any dtype that says it exactly: %o",
+    "may be sent in any dtype that represents it exactly: %o",
     async (settings) => {
       await connectPeer(createEnvironmentServer({ worlds: [world] })).createWorld(settings);
     },
   );
 
   it.each([
-    [{ seed: 1.5 }, /"seed": expected uint64, received float64 with 1.5, which no uint64 is/],
-    [{ seed: -1 }, /"seed": expected uint64, received .* with -1/],
-    [{ size: 128 }, /"size": expected int8, received .* with 128/],
+    [
+      { seed: 1.5 },
+      /"seed": expected a number that uint64 can represent exactly, received 1.5 \(float64\)/,
+    ],
+    [{ seed: -1 }, /"seed": expected a number that uint64 can represent exactly, received -1 /],
+    [{ size: 128 }, /"size": expected a number that int8 can represent exactly, received 128 /],
     [{ seed: "7" }, /seed.*string.*nothing is cast/],
     [{ ["x".repeat(100_000)]: 1 }, /unknown create setting "x{100}… \(100000 characters\)"/],
-  ])("is refused where it would become another: case %#", async (settings, why) => {
+  ])("is refused if the conversion would change it: case %#", async (settings, why) => {
     const peer = connectPeer(createEnvironmentServer({ worlds: [world] }));
     await expect(peer.createWorld(settings)).rejects.toThrow(why);
   });
@@ -38,6 +41,6 @@ it("behaviour 24: an error names the part of create's result that is not a world
   const nothing = Object.assign({}, world, { create: () => undefined });
   const peer = connectPeer(createEnvironmentServer({ worlds: [nothing as never] }));
   await expect(peer.createWorld()).rejects.toThrow(
-    /^13: .*"create" failed: expected it to return a world.*received undefined/,
+    /^13: .*"create" failed: expected a world with a function "step".*received undefined/,
   );
 });

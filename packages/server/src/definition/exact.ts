@@ -41,7 +41,7 @@ function inexact(
 ): DmEnvRpcError {
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
-    `"${name}": expected ${wanted}, received ${sent} with ${element}, which no ${wanted} is; send one that is`,
+    `"${name}": expected a number that ${wanted} can represent exactly, received ${element} (${sent}); send one that it can`,
   );
 }
 

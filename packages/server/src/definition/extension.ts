@@ -26,13 +26,14 @@ export interface ExtensionContext {
 export interface Extension {
   /** Full name of the request's message type. */
   readonly typeName: string;
-  /** @throws DmEnvRpcError the error that the client receives. */
+  /** @throws DmEnvRpcError, which the client receives. */
   answer(request: Any, context: ExtensionContext): Awaitable<Any>;
 }
 
 /**
- * Defines the answer to a message type that clients may send as an extension. The client receives a
- * DmEnvRpcError that `answer` throws. The message must fit the default limits of `decodeMessage`.
+ * Defines the answer to a message type that clients may send as an extension. If `answer` throws a
+ * DmEnvRpcError, the client receives it. The message must fit the default limits of
+ * `decodeMessage`.
  */
 export function extension<I extends DescMessage, O extends DescMessage>(
   input: I,
@@ -47,7 +48,7 @@ export function extension<I extends DescMessage, O extends DescMessage>(
   };
 }
 
-/** A message as an Any. */
+/** Packs a message as an Any. */
 export function packMessage<T extends DescMessage>(type: T, message: MessageInitShape<T>): Any {
   return create(AnySchema, {
     typeUrl: `type.googleapis.com/${type.typeName}`,
@@ -58,7 +59,8 @@ export function packMessage<T extends DescMessage>(type: T, message: MessageInit
 /**
  * Reads the message in an Any.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT if an Any does not hold bytes of its message.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the Any does not contain an encoded message of that
+ * type.
  * @throws TensorError `limit` if the message exceeds the limits.
  */
 export function readMessage<I extends DescMessage>(
@@ -74,13 +76,13 @@ export function readMessage<I extends DescMessage>(
     }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `expected bytes of a ${input.typeName} in the extension, received others: ${String(error)}`,
+      `extension malformed: expected an encoded ${input.typeName}, received bytes that do not decode: ${String(error)}`,
       { cause: error },
     );
   }
 }
 
-/** Full name of the message type in an Any. */
+/** Returns the full name of the message type in an Any. */
 export function typeNameOf({ typeUrl }: Any): string {
   return typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
 }

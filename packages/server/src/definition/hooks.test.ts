@@ -45,15 +45,15 @@ describe("behaviour 69: a hook that no world has is refused when the world is ma
     ["propertis", "properties"],
     ["on_destroy", "destroy"],
   ];
-  it.each(misspelled)("%s, which is to be %s", async (name, meant) => {
+  it.each(misspelled)("%s, with the suggestion %s", async (name, meant) => {
     expect(await create(returning({ [name]: () => {} }))).toMatch(
       new RegExp(`^Error: 13: .*unknown name "${name}": .*; did you mean "${meant}"; leave it`),
     );
   });
 
-  it("one that is like none, with all that are", async () => {
+  it("one with no similar name, with a list of all hooks", async () => {
     expect(await create(returning({ board: [] }))).toMatch(
-      /unknown name "board": expected a world with no names but join, leave, .*variable of your own/,
+      /unknown name "board": expected a world with only the names join, leave, .*in a variable/,
     );
   });
 

@@ -54,7 +54,7 @@ const worldOptions = namesOf<UntypedWorldDefinition>({
 export function checkWorld(world: UntypedWorld | undefined): UntypedWorld {
   if (typeof world?.step !== "function" || typeof world.observe !== "object") {
     throw new Error(
-      `expected it to return a world with "step" and "observe", received ${typeof world}`,
+      `expected a world with a function "step" and an object "observe", received ${typeof world?.step} and ${typeof world?.observe}`,
     );
   }
   return known(world, worldHooks, "a world");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * `T` with no property beyond `Known`: for any other, the compiler's error contains `What`. A
- * private member of a class is not a property.
+ * `T` without properties beyond `Known`: for any other property, the compiler's error contains
+ * `What`. A private member of a class does not count as a property.
  */
 export type OnlyNames<T, Known extends PropertyKey, What extends string> = T & {
   readonly [K in Exclude<keyof T, Known | symbol>]: `"${K}" is not a hook of ${What}`;
@@ -14,9 +14,9 @@ export function namesOf<T>(names: Readonly<Record<keyof T, true>>): readonly str
 }
 
 /**
- * Returns a value whose names are all known.
+ * Returns the value if all its names are known.
  *
- * @throws Error naming one that is not.
+ * @throws Error naming an unknown name.
  */
 export function known<T extends object>(value: T, names: readonly string[], what: string): T {
   const wrong = unknownName(value, names, what);
@@ -30,10 +30,10 @@ export function known<T extends object>(value: T, names: readonly string[], what
  * Describes an unknown property, which an author most likely misspelled.
  *
  * A plain object may have only the known names. An instance of a class may have methods of its own,
- * so only a method one typing error away from a missing hook counts there.
+ * so only a method whose name is one typing error away from that of a missing hook is unknown.
  *
  * @param what Owner of the names, as in "a world".
- * @returns Undefined without an unknown property.
+ * @returns Undefined if all properties are known.
  */
 export function unknownName(
   value: object,
@@ -49,10 +49,8 @@ export function unknownName(
   }
   const meant = nearest(unknown, known);
   const remedy =
-    meant === undefined
-      ? "leave it out, or keep it in a variable of your own"
-      : `did you mean "${meant}"`;
-  return `unknown name "${unknown}": expected ${what} with no names but ${known.join(", ")}; ${remedy}`;
+    meant === undefined ? "remove it, or keep the value in a variable" : `did you mean "${meant}"`;
+  return `unknown name "${unknown}": expected ${what} with only the names ${known.join(", ")}; ${remedy}`;
 }
 
 function misspelledMethod(
@@ -69,7 +67,7 @@ function misspelledMethod(
     if (meant === undefined) {
       continue;
     }
-    return `unknown name "${name}": expected ${what}, received a class with a method called almost as a hook; did you mean "${meant}"`;
+    return `unknown name "${name}": expected ${what}, received a class with a method whose name is close to that of a hook; did you mean "${meant}"`;
   }
   return undefined;
 }
@@ -115,8 +113,8 @@ function bare(name: string): string {
 }
 
 /**
- * Returns the number of letters to add, remove, replace or swap with the next to turn one name into
- * the other.
+ * Returns the edit distance of two names: letters added, removed, replaced, or swapped with the
+ * next letter.
  */
 function edits(from: string, to: string): number {
   const row = (i: number) => Array.from({ length: to.length + 1 }, (_, j) => (i === 0 ? j : i));

@@ -13,8 +13,8 @@ export interface PropertyAccess<T extends TensorSpec> {
   /** For people. */
   readonly description?: string | undefined;
   /**
-   * Returns the current value; without it the property cannot be read. The client receives a
-   * DmEnvRpcError that it throws. A property of a world receives the requesting agent.
+   * Returns the current value; without it the property cannot be read. If it throws a
+   * DmEnvRpcError, the client receives it. A property of a world receives the requesting agent.
    */
   read?(agent: AgentId | undefined): Awaitable<PackableOf<T>>;
   /**
@@ -37,7 +37,10 @@ export interface Property {
   write?(value: unknown, agent: AgentId | undefined): Awaitable<void>;
 }
 
-/** Properties by name; a record in a record is one that can be listed. Keys are the names, joined with ".". */
+/**
+ * Properties by name. A nested record is an entry that can be listed. The key of a property is its
+ * path of names, joined with ".".
+ */
 export interface PropertyTree {
   readonly [name: string]: Property | PropertyTree;
 }
@@ -83,7 +86,7 @@ export function checkPropertyTree(tree: PropertyTree): void {
     if (name === "" || name.includes(".")) {
       throw new DmEnvRpcError(
         "INTERNAL",
-        `expected a property name without ".", which nests, received "${name}"; use a record in the tree instead`,
+        `property name malformed: expected a non-empty name without ".", received "${name}"; to nest properties, use a record`,
       );
     }
     if (!isProperty(node)) {

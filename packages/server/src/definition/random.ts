@@ -43,7 +43,7 @@ export function seededRandom(seed: bigint): SeededRandom {
   return reseedable(seed).random;
 }
 
-/** Creates the same source, which can be reseeded. */
+/** Creates a source that its owner can reseed. */
 export function reseedable(first: bigint): Reseedable {
   let seed = first;
   let [a, b, c, d] = [0, 0, 0, 0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError, TensorError } from "@dm-env-rpc/tensor-codec";
 
-/** A world's refusal of the step that it was called with, made by `refuse`. */
+/** The error with which a world refuses the step that it is called with, created by `refuse`. */
 export class StepRefusal extends Error {
   override readonly name = "StepRefusal";
   /** The error that the agent receives. */
@@ -14,11 +14,11 @@ export class StepRefusal extends Error {
 }
 
 /**
- * Makes the error with which `step` refuses the actions of the only agent that acts in a tick, as
- * in an environment and on the clocks `turns` and `freeRunning`: it declares that nothing has
- * changed. The agent receives `error` and may step again; its deadline keeps running. If a missed
- * deadline repeated the actions, `step` is called once more, without them. Any other error that
- * `step` throws ends the world.
+ * Creates the error with which `step` refuses the actions of the only agent that acts in a tick, as
+ * in an environment and on the clocks `turns` and `freeRunning`. Throwing it declares that nothing
+ * has changed. The agent receives `error` and may step again; its deadline keeps running. If a
+ * missed deadline repeated the actions, `step` is called once more, without them. Any other error
+ * that `step` throws ends the world.
  *
  * @example
  * function step({ field = 0 }: { field?: number }) {
@@ -32,7 +32,7 @@ export function refuse(error: DmEnvRpcError | TensorError): StepRefusal {
   return new StepRefusal(error);
 }
 
-/** True for a StepRefusal, of this copy of the package or of another. */
+/** Returns true for a StepRefusal, from this copy of the package or another copy. */
 export function isStepRefusal(error: unknown): error is StepRefusal {
   return error instanceof Error && error.name === "StepRefusal";
 }

@@ -3,7 +3,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /**
  * Permissions of a connection: an `agent` joins worlds, steps and resets itself; an `operator`
- * creates, resets and destroys worlds and writes properties. Either may leave, and read and list
+ * creates, resets and destroys worlds and writes properties. Both may leave, and read and list
  * properties. A `spectator` watches worlds.
  */
 export type Role = "agent" | "operator" | "spectator";
@@ -22,6 +22,6 @@ export function requireRole(roles: Roles, role: Role, what: string): void {
   const held = roles.size === 0 ? "none" : [...roles].map((own) => `"${own}"`).join(" and ");
   throw new DmEnvRpcError(
     "PERMISSION_DENIED",
-    `to ${what} takes the role "${role}", and this connection has ${held}; connect with credentials that the server grants it to`,
+    `cannot ${what}: expected the role "${role}", received ${held}; connect with credentials that have the role`,
   );
 }

@@ -46,7 +46,7 @@ async function faces(peer: Peer): Promise<unknown[]> {
 }
 
 describe("a seed that the author did not declare", () => {
-  it("makes a world of it when it is created, and seeds it anew when it is reset", async () => {
+  it("seeds a world at its create, and again at a reset of the world", async () => {
     const server = serverOf(die);
     const host = connectPeer(server);
     const seeded = async (seed: bigint) => {
@@ -124,7 +124,7 @@ describe("a seed that the author did not declare", () => {
     expect((await other.step()).state).toBe("RUNNING");
   });
 
-  it("gives the agents of environments that are reset as a whole a seed each", async () => {
+  it("at a reset of the world, gives each agent's environment its own seed", async () => {
     const server = serverOf(ownDie);
     const host = connectPeer(server);
     const world = await host.createWorld();
@@ -186,7 +186,7 @@ describe("a seed that the author did not declare", () => {
     await peer.join(world, { seed: { of: "me" } });
   });
 
-  it("is not one where the author means something else by it", async () => {
+  it("seeds nothing if the author declares `seed` with a non-integer dtype", async () => {
     const grain = defineWorld({
       name: "grain",
       settings: { seed: withDefault(t.float32(), 1.5) },

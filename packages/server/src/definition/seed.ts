@@ -2,7 +2,7 @@
 import { t } from "@dm-env-rpc/tensor-codec";
 import { optional, type SettingSpecs, seedSetting } from "./settings.ts";
 
-/** The part of a world's definition that seeds are declared in. */
+/** The part of a world's definition in which seeds are declared. */
 interface Seedable {
   readonly perAgent?: boolean | undefined;
   readonly settings?: SettingSpecs | undefined;
@@ -12,8 +12,8 @@ interface Seedable {
 }
 
 /**
- * Returns a definition with undeclared seeds added: an optional uint64 of a create and of a reset
- * of the world, and, if each agent has a world of its own, of a join and of an agent's reset.
+ * Returns a definition with an optional uint64 setting `seed`, unless it declares one, for a create
+ * and a reset of the world, and with `perAgent` also for a join and an agent's reset.
  */
 export function withSeeds<T extends Seedable>(definition: T): T {
   const { perAgent, settings, joinSettings, resetSettings, resetWorldSettings } = definition;

@@ -25,7 +25,7 @@ export type Setting =
   | OptionalSetting<TensorSpec>
   | (TensorSpec & { readonly default: unknown });
 
-/** Settings by name. A `.` in a name is how clients send nested ones. */
+/** Settings by name. Clients send nested settings with a `.` in the name. */
 export type SettingSpecs = Readonly<Record<string, Setting>>;
 
 /** The values of settings: optional ones may be undefined. */
@@ -93,5 +93,7 @@ function remedyFor(name: string, specs: SettingSpecs): string {
     return "the agents of this world share its random numbers, so seed it when it is created or reset as a whole";
   }
   const known = Object.keys(specs);
-  return known.length === 0 ? "there are none" : `there are: ${known.join(", ")}`;
+  return known.length === 0
+    ? "this request has no settings"
+    : `known settings: ${known.join(", ")}`;
 }

@@ -9,11 +9,14 @@ import type { ActionsOf, Picture } from "./world.ts";
 
 /** Result of a single-agent environment's step (dm_env, "Overview"). */
 export interface EnvironmentStep<O extends Specs> {
-  /** Every observation. It is used until the next step without a copy. */
+  /** Every observation. Not copied: do not change it before the next step. */
   readonly observation: PackablesOf<O>;
   /** Default 0. */
   readonly reward?: number | undefined;
-  /** `terminated` is a natural end, `interrupted` one that cuts the sequence short. Default `running`. */
+  /**
+   * `terminated` if the sequence reached its natural end, `interrupted` if it was cut short.
+   * Default `running`.
+   */
   readonly state?: SequenceState | undefined;
 }
 
@@ -26,8 +29,8 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetS
    */
   reset(settings: ResetSettings): Awaitable<PackablesOf<O>>;
   /**
-   * Validates the actions of a step before it: throwing a DmEnvRpcError or a TensorError refuses
-   * the step. The agent receives the error, and may step again.
+   * Validates the actions of a step before the step runs: throwing a DmEnvRpcError or a TensorError
+   * refuses the step. The agent receives the error, and may step again.
    */
   validate?(action: ActionsOf<A>): void;
   /**
@@ -35,11 +38,14 @@ export interface SingleAgentEnvironment<A extends Specs, O extends Specs, ResetS
    * nothing has changed.
    */
   step(action: ActionsOf<A>): Awaitable<EnvironmentStep<O>>;
-  /** Draws the environment for spectators, as a world's `picture`. In a batch that of slot 0. */
+  /**
+   * Draws the environment for spectators, like a world's `picture`. In a batch, only slot 0 is
+   * drawn.
+   */
   picture?(): Picture;
   /**
-   * Called once when the agent has left, or the environment has failed; then its last call may
-   * still be running. Its promise is not awaited.
+   * Called once, when the agent has left or the environment has failed. If it failed, an earlier
+   * call may still be pending. The promise of `close` is not awaited.
    */
   close?(): Awaitable<void>;
 }

@@ -75,7 +75,7 @@ describe("behaviour 69: the compiler refuses a name that nothing reads", () => {
   });
 });
 
-test("specs that are functions of settings type the hooks", () => {
+test("hooks are typed by specs that are functions of settings", () => {
   defineWorld({
     name: "typed",
     joinSettings: { width: withDefault(t.int32(), 2) },
@@ -103,7 +103,7 @@ test("specs that are functions of settings type the hooks", () => {
   });
 });
 
-describe("specs of which each agent has one alternative", () => {
+describe("specs with alternatives for different agents", () => {
   const scout = {
     actions: { move: t.int8(), look: t.float32([2]) },
     observations: { view: t.uint8([8, 8]), self: { health: t.float32(), speed: t.float32() } },
@@ -168,7 +168,7 @@ describe("specs of which each agent has one alternative", () => {
     });
   });
 
-  test("may be written where they are chosen", () => {
+  test("can be written inline in the conditional", () => {
     defineWorld({
       name: "mine",
       joinSettings,

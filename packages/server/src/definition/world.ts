@@ -27,12 +27,15 @@ export function required<const T extends TensorSpec>(spec: T): RequiredAction<T>
   return { ...spec, required: true };
 }
 
-/** Specs as a definition gives them: of alternatives, the compiler adds to each the names of the others. */
+/**
+ * Specs as inferred from a definition. If they are a union of alternatives, the compiler adds the
+ * names of the other alternatives to each, as optional properties of type undefined.
+ */
 export interface GivenSpecs {
   readonly [name: string]: TensorSpec | GivenSpecs | undefined;
 }
 
-/** Each alternative of given specs with its own names alone. */
+/** Specs without the names that the compiler added from other alternatives. */
 export type SpecsOf<T extends GivenSpecs> = T extends Specs
   ? T
   : { readonly [K in keyof T as T[K] extends undefined ? never : K]: OwnSpecs<T[K]> };
@@ -40,8 +43,8 @@ export type SpecsOf<T extends GivenSpecs> = T extends Specs
 type OwnSpecs<T> = T extends TensorSpec ? T : T extends GivenSpecs ? SpecsOf<T> : never;
 
 /**
- * Specs with the names of every alternative, where agents have different ones
- * (`join.role === "scout" ? scoutSpecs : minerSpecs`); a single record stays as it is.
+ * Specs with the names of all alternatives, for agents with different specs (`join.role === "scout"
+ * ? scoutSpecs : minerSpecs`); a single record is unchanged.
  */
 export type MergedSpecs<T extends GivenSpecs> =
   true extends IsUnion<T>
@@ -88,25 +91,28 @@ export interface SequenceStart<Settings> {
   readonly settings: Settings;
   /** The agents of the sequence, in the order in which they joined. */
   readonly agents: readonly AgentId[];
-  /** The world's random source, the one that `create` received; a reset of the world with a `seed` seeds it anew. */
+  /**
+   * The world's random source, the one that `create` received; a reset of the world with a `seed`
+   * reseeds it.
+   */
   readonly random: SeededRandom;
   /** True if `random` was reseeded since the last sequence began. */
   readonly isReseeded: boolean;
 }
 
 /**
- * A world: the simulation that agents share. Plain state and these functions; it sees no
- * connection, UID or protobuf message. They are called one at a time. Functions that return an
- * `Awaitable` may return a promise; the others must be synchronous.
+ * A world: the simulation that agents share. A world is plain state and these functions, and does
+ * not depend on connections, UIDs or protobuf messages. The functions are called one at a time.
+ * Functions that return an `Awaitable` may return a promise; the others must be synchronous.
  *
- * A function that throws, a promise that rejects or takes too long, or one from a synchronous
- * function ends the world: `destroy` is called, its agents receive the error, other worlds are not
- * affected.
+ * Unless documented otherwise, the world ends if a function throws, if its promise rejects or takes
+ * too long, or if a synchronous function returns a promise: `destroy` is called and the agents
+ * receive the error. Other worlds are not affected.
  */
 export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O extends Specs> {
   /**
    * An agent joins; it is not in a sequence yet. Throwing a DmEnvRpcError or a TensorError refuses
-   * it.
+   * the join.
    */
   join?(agent: AgentId, settings: JoinSettings): Awaitable<void>;
   /** An agent has left for good. */
@@ -117,20 +123,24 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   enter?(agent: AgentId): void;
   /** An agent that was reset leaves the sequence that others continue. */
   exit?(agent: AgentId): void;
-  /** An agent was reset with settings, for its next sequence. Throwing as in `join` refuses them. */
+  /**
+   * An agent was reset with settings for its next sequence. Throwing as in `join` refuses the
+   * reset.
+   */
   reset?(agent: AgentId, settings: ResetSettings): void;
   /**
    * Validates the actions of an agent's step when it arrives, before anything happens: throwing a
    * DmEnvRpcError or a TensorError refuses the step, without any effect on other agents. The agent
    * receives the error and may step again; its deadline keeps running. Also called for steps
-   * without actions, and again for actions that wait while the world advances or that a missed
-   * deadline repeats, which are dropped if they are refused then: `step` never receives refused
-   * actions. Not called for the first step of a sequence, whose actions are ignored.
+   * without actions. It is called again before a tick for actions that waited while the world
+   * advanced, and for actions that a missed deadline repeats; actions that it refuses then are
+   * dropped. `step` never receives refused actions. Not called for the first step of a sequence,
+   * whose actions are ignored.
    *
-   * On the clock `realtime` it receives all actions that would be in force with those of the step,
-   * and is not called for a step without any. Actions in force that it refuses at a tick are
-   * omitted from that tick, without an error for the agent until it steps with actions again: show
-   * in the observations what such rules depend on.
+   * On the clock `realtime` it receives all actions that would be in force after the step, and is
+   * not called for a step without actions. Actions in force that it refuses at a tick are omitted
+   * from that tick. The agent receives an error only when it next steps with actions, so let the
+   * observations show what your rules depend on.
    */
   validate?(agent: AgentId, actions: ActionsOf<A>): void;
   /**
@@ -142,19 +152,20 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   readonly observe: Observers<O>;
   /**
    * Returns the agents that the last tick may have affected: only their `reward` and `status` are
-   * read. Default: all agents. So a tick of a world with many agents that moves one of them
-   * (`freeRunning`) takes the time of that one.
+   * read. Default: all agents. With it, the cost of a tick depends on the number of affected agents
+   * instead of all agents, which matters on `freeRunning`.
    */
   affected?(): Iterable<AgentId>;
   /**
-   * Returns the state of an agent's sequence after the last tick; without it, sequences never end.
+   * Returns the state of an agent's sequence after the last tick. Default: `running`, so sequences
+   * never end.
    */
   status?(agent: AgentId): SequenceState;
   /**
    * Draws the world after the last tick for spectators: pixels of shape [height, width, 3] or
    * [height, width, 4] and dtype uint8, or the text of an SVG. Called at most 30 times a second,
-   * while a viewer watches and after the first sequence has begun. If it throws, the spectators get
-   * the error and the world continues. Default: the observations of an agent.
+   * while a viewer watches and after the first sequence has begun. If it throws, the spectators
+   * receive the error and the world continues. Default: the observations of an agent.
    */
   picture?(): Picture;
   /** Properties for the agents that have joined, in addition to the built-in ones under `world`. */
@@ -167,8 +178,9 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
    */
   turn?(agents: readonly AgentId[], previous: AgentId | undefined): AgentId;
   /**
-   * Called once when the world is over, because it was destroyed or has failed; then its last call
-   * may still be running. Its promise is not awaited; the event `world-failed` reports its error.
+   * Called once, when the world was destroyed or has failed. If it failed or was destroyed by
+   * force, an earlier call may still be pending. The promise of `destroy` is not awaited; the event
+   * `world-failed` reports its error.
    */
   destroy?(): Awaitable<void>;
 }
@@ -177,7 +189,7 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
 export interface AgentCounts {
   /** Number of joined agents at which the first sequence begins. Default 1. */
   readonly min?: number | undefined;
-  /** Further joins are refused with RESOURCE_EXHAUSTED. Default 1,000. */
+  /** Maximum number of agents; further joins are refused with RESOURCE_EXHAUSTED. Default 1,000. */
   readonly max?: number | undefined;
 }
 
@@ -193,8 +205,8 @@ export interface SpecSettings<
 }
 
 /**
- * A value, or a function that computes it from settings. (A method's type, so that a definition
- * fits where its settings are not known.)
+ * A value, or a function that computes it from settings. (Declared as a method so that its
+ * parameter is bivariant: a typed definition remains assignable to `UntypedWorldDefinition`.)
  */
 export type FromSettings<T, Settings> =
   | T
@@ -224,9 +236,9 @@ export interface DropPolicy {
   /** Milliseconds until the agent leaves. */
   readonly holdMs: number;
   /**
-   * Until then the world continues without the agent, which is out of the sequence (`continue`,
-   * default); it waits for it (`block`); or the sequence of all is cut short, INTERRUPTED
-   * (`terminate`), and the next one does not wait for it.
+   * While the seat is held, the agent is out of the sequence and the world continues without it
+   * (`continue`, default); the world waits for the agent (`block`); or the sequence of all agents
+   * is cut short, INTERRUPTED (`terminate`), and the next sequence does not wait for the agent.
    */
   readonly policy?: LeavePolicy | undefined;
 }
@@ -247,22 +259,26 @@ export interface WorldRules<
   readonly name: string;
   /** For people. */
   readonly description?: string | undefined;
-  /** The author's version of it, for clients to record (behaviour 59). */
+  /** The author's version of the world, for clients to record (behaviour 59). */
   readonly version?: string | undefined;
   /**
-   * Settings of a create. Like a reset of the world it also takes an optional uint64 `seed`, unless
-   * another is declared here: it seeds `random`.
+   * Settings of a create. Unless a setting `seed` is declared here, a create and a reset of the
+   * world also accept an optional uint64 `seed`, which seeds `random`.
    */
   readonly settings?: S | undefined;
   /** Settings of a join. */
   readonly joinSettings?: J | undefined;
   /** Settings of an agent's reset, all optional in the request. */
   readonly resetSettings?: R | undefined;
-  /** Settings of a reset of the world, all optional in the request; they replace those of the create. */
+  /**
+   * Settings of a reset of the world, all optional in the request; they replace the settings of the
+   * create.
+   */
   readonly resetWorldSettings?: W | undefined;
   /**
-   * Actions of an agent; a function if they depend on the settings. Then `create` must declare its
-   * parameter, used or not: without one, the compiler infers no specs from functions.
+   * Actions of an agent; a function if they depend on the settings. In that case `create` must
+   * declare its parameter, even if it is unused: otherwise the compiler infers no specs from
+   * functions.
    */
   readonly actions: FromSettings<A, SpecSettings<S, J, R>>;
   /**
@@ -271,9 +287,9 @@ export interface WorldRules<
    */
   readonly observations: FromSettings<O, SpecSettings<S, J, R>>;
   /**
-   * Each agent that joins has a world of its own, created with the settings of the create and a
-   * seed of its own; `agents.min` has no effect then. A join and a reset of the agent accept a
-   * `seed`, too. Default false.
+   * True if each agent that joins has a world of its own, created with the settings of the create
+   * and a separate seed; `agents.min` has no effect then. A join and a reset of the agent also
+   * accept a `seed`. Default false.
    */
   readonly perAgent?: boolean | undefined;
   /** Decides when the world advances and which steps are answered. Default `lockstep()`. */
@@ -327,8 +343,8 @@ export interface WorldDefinition<
   O extends Specs = Specs,
 > extends WorldRules<S, J, R, W, A, O> {
   /**
-   * Creates a world. An object literal may have only the hooks of a world, and a class must keep
-   * its other members private: a misspelled hook would never be called.
+   * Creates a world. An object literal may have only the hooks of a world, and a class must make
+   * its other members private, because a misspelled hook would never be called.
    */
   create(
     context: WorldContext<SettingValues<S>>,
@@ -353,7 +369,10 @@ export interface WorldDefinition<
   ): BatchedWorld;
 }
 
-/** A kind of world for one agent's batch: its differences from the world of one agent. */
+/**
+ * The properties in which the definition of one agent's batch differs from the definition for one
+ * agent.
+ */
 export interface BatchedWorld
   extends Pick<UntypedWorldDefinition, "actions" | "observations" | "resetSettings"> {
   /** True if it checks its observations against the bounds of their specs itself. */
@@ -394,8 +413,8 @@ export function defineWorld<
   Created extends { readonly observe: unknown } = { readonly observe: unknown },
 >(
   definition: WorldRules<S, J, R, W, A, O> & {
-    // Without W, which adds nothing, the compiler has not inferred A and O yet where they are functions.
-    // Without a constraint on Created, TypeScript 5 takes the promise of an async create for it.
+    // Without W, which adds nothing, the compiler would not infer A and O from functions. Without a
+    // constraint on Created, TypeScript 5 infers the promise of an async `create` as Created.
     create(
       context: WorldContext<SettingValues<S>> & Record<never, W>,
     ): Awaitable<
@@ -407,7 +426,9 @@ export function defineWorld(definition: UntypedWorldDefinition): UntypedWorldDef
   return withSeeds(definition);
 }
 
-/** The world that a definition creates: its hooks serve agents with any alternative of the specs. */
+/**
+ * The world that a definition creates. Its hooks accept agents with any alternative of the specs.
+ */
 export type DefinedWorld<
   S extends SettingSpecs,
   J extends SettingSpecs,

@@ -51,8 +51,8 @@ export class AuthorCalls implements Outside {
   }
 
   /**
-   * Runs a transition, now or after the one in progress; an error that it throws is the world's
-   * fault.
+   * Runs a transition, now or after the transition in progress. An error that the transition throws
+   * is the world's fault.
    */
   operate(transition: () => void): void {
     this.#turnstile.enter(() => this.guard(transition));
@@ -174,7 +174,7 @@ export class AuthorCalls implements Outside {
   }
 }
 
-/** @throws WorldFault unless the failure is a refusal and `refused` takes it. */
+/** @throws WorldFault unless the failure is a refusal and `refused` is given. */
 function settleFailed(name: string, error: unknown, refused?: (error: Error) => void): void {
   if (refused === undefined || !isRefusal(error)) {
     throw new WorldFault(name, error);
@@ -196,8 +196,8 @@ export function atOnce<T>(result: T): T {
 }
 
 /**
- * Returns the error for a promise where none is allowed. Its rejection is ignored: it could not be
- * reported in time.
+ * Returns an error if the result is a promise, otherwise undefined. A rejection of the promise is
+ * ignored.
  */
 export function promised(result: unknown): Error | undefined {
   if (!isPromiseLike(result)) {
@@ -205,7 +205,7 @@ export function promised(result: unknown): Error | undefined {
   }
   result.then(undefined, () => {});
   return new Error(
-    "expected it to be done when it returns, received a promise; only create, join, start, step, destroy, properties and extensions may take their time",
+    "expected a synchronous function, received a promise; only create, join, start, step, destroy, properties and extensions may return one",
   );
 }
 

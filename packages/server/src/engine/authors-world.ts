@@ -77,7 +77,7 @@ export class AuthorsWorld {
   /**
    * Destroys the world because of a fault.
    *
-   * @returns The fault, together with that of `destroy`, if any.
+   * @returns The fault, together with the fault of `destroy`, if any.
    */
   destroyAfter(fault: unknown): unknown {
     try {
@@ -88,7 +88,10 @@ export class AuthorsWorld {
     }
   }
 
-  /** No request waits for the promise of `destroy`: its rejection is reported as an event. */
+  /**
+   * Destroys the world. No request waits for the promise of `destroy`, so its rejection is reported
+   * as an event.
+   */
   #destroy(world: UntypedWorld | undefined): void {
     try {
       const over = world?.destroy?.();

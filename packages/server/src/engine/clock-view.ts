@@ -10,8 +10,8 @@ export type ClockDecisions = Pick<
 >;
 
 /**
- * A clock's read-only view of its sequence, and its way to decide. A class, because V8 reads getters of an
- * object literal several times slower.
+ * A clock's read-only view of its sequence, with the callbacks for its decisions. It is a class
+ * because V8 reads getters of an object literal several times slower.
  */
 export class ClockView implements SequenceControl {
   readonly #state: WorldView;

@@ -52,7 +52,7 @@ class Table {
     return (answer) => void answers.push(answer);
   }
 
-  /** @param key The agent may come back with it. */
+  /** @param key Key with which the agent can resume its seat. */
   join(key?: string): void {
     const answer = this.request();
     const agent = this.seats.length + 1;
@@ -231,7 +231,7 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
 }
 
 describe("the engine", () => {
-  it("has counters that are those of its seats, and answers each request once, whatever happens", () => {
+  it("keeps its counters consistent with its seats, and answers each request once, for random moves", () => {
     fc.assert(
       fc.property(definitions, moves, (definition, played) => {
         const table = tableOf(3, definition);
@@ -377,7 +377,7 @@ describe("the engine", () => {
     expect(ticks).toBe(20_000);
   });
 
-  it("behaviour 37: an agent that is not waited for is not late again for the next sequence", () => {
+  it("behaviour 37: counts no missed deadline for an agent that the next sequence does not wait for", () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "default-action" });
     const table = tableOf(3, { clock });
     const late = (): unknown[] =>
@@ -393,7 +393,7 @@ describe("the engine", () => {
     expect(late()).toEqual([1, 3, 3]);
   });
 
-  it("behaviour 60: an agent that missed the deadline of the beginning is waited for, without a timer", () => {
+  it("behaviour 60: with the policy `wait`, the world waits without a timer for an agent that missed the first-step deadline", () => {
     const table = tableOf(2, { clock: lockstep({ deadlineMs: 50 }) });
     const first = table.step(0);
     table.time.advance(50);
@@ -405,7 +405,7 @@ describe("the engine", () => {
     expect(statesOf(first)).toEqual(["step"]);
   });
 
-  it("behaviour 66: counts the ticks that it could not keep, until it is destroyed, which stops its clock", () => {
+  it("behaviour 66: counts skipped ticks, and stops its clock when it is destroyed", () => {
     const destroyed: string[] = [];
     const table: Table = tableOf(1, {
       clock: realtime({ ticksPerSecond: 10 }),
@@ -427,7 +427,7 @@ describe("the engine", () => {
     expect(destroyed).toEqual(["destroyed"]);
   });
 
-  it("behaviour 42: resets a world without a sequence, which is no move", () => {
+  it("behaviour 42: does not count a reset between sequences as a move of the world", () => {
     const table = tableOf(1);
     const reset = table.request();
     table.world.resetWorld([], new Map(), reset);
@@ -479,7 +479,7 @@ describe("the engine", () => {
     expect(table.world.state.gone?.message).toMatch(/"validate" failed: no rules/);
   });
 
-  it("behaviour 43: a straggler in real time stays one through sequences that it does not know of", () => {
+  it("behaviour 43: in real time, a straggler stays excused through sequences that it has not stepped in", () => {
     const table = tableOf(2, { clock: realtime({ ticksPerSecond: 10 }) });
     table.step(0);
     table.step(1);
@@ -499,7 +499,7 @@ describe("the engine", () => {
     expect(resetBy).toEqual([undefined]);
   });
 
-  it("behaviour 24: answers the step that finds out that an undelivered end cannot be observed", () => {
+  it("behaviour 24: answers a step with an error if observing its undelivered end fails", () => {
     const fragile = defineWorld({
       name: "fragile",
       actions: {},
@@ -556,7 +556,7 @@ describe("the engine", () => {
     expect(table.world.state.gone?.message).toMatch(/"reset" failed: no such map/);
   });
 
-  it("behaviour 37: counts no missed deadline after the world has failed in the same one", () => {
+  it("behaviour 37: stops counting missed deadlines once the world fails while late agents are removed", () => {
     const table = tableOf(4, {
       clock: lockstep({ deadlineMs: 10, onMissedDeadline: "leave" }),
       create: () => ({
@@ -618,14 +618,14 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(table.left.get(1)).toBe(1);
   });
 
-  it("its old connection receives an error when it takes its seat with another", () => {
+  it("gets an error on its old connection once a new connection has resumed the seat", () => {
     const table = keyed(2, { onDrop: { holdMs } });
     table.join("key 1");
     expect(table.left).toEqual(new Map([[1, 1]]));
     expect(statesOf(table.step(0))).toEqual([10]);
   });
 
-  it("is in no sequence of a world without the hook exit meanwhile, which plays on", () => {
+  it("leaves the sequence, which continues, also in a world without `exit`", () => {
     const table = keyed(2, { onDrop: { holdMs } });
     table.step(0);
     table.step(1);
@@ -738,7 +738,7 @@ describe("the events of a world", () => {
     expect(kindsOf(table).slice(-2)).toEqual(["agent-left", "emptied"]);
   });
 
-  it("report a failure before that it is gone, and once", () => {
+  it("report `failed` once, before `gone`", () => {
     const table = tableOf(1, {
       create: () => ({
         step() {
@@ -768,7 +768,7 @@ describe("the events of a world", () => {
   });
 });
 
-it("a server that closes leaves no deadline of a beginning behind, and refuses what waited for it", () => {
+it("closing cancels the first-step deadline and refuses outstanding first steps", () => {
   const table = tableOf(2, { clock: lockstep({ deadlineMs: 50 }) });
   const first = table.step(0);
   expect(table.time.timers).toBe(1);

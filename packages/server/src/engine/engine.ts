@@ -105,12 +105,13 @@ export class Engine {
     return this.#state;
   }
 
-  /** @throws Error before the author's world is created. */
+  /** @throws Error if the author's world is not created yet. */
   get world(): UntypedWorld {
     return made(this.#play).world;
   }
 
-  // ——— Requests about the world: each gets one outcome, whatever happens to the world meanwhile.
+  // ——— Requests about the world: each gets exactly one outcome, whatever happens to the world
+  // meanwhile.
 
   #request<T>(done: Done<T>, transition: (finish: Done<T>) => void): void {
     const { gone, unanswered } = this.#state;
@@ -166,7 +167,7 @@ export class Engine {
 
   // ——— An agent joins (behaviours 26, 27).
 
-  /** @param key Of the agent's seat, if it may come back to it. */
+  /** @param key Key with which the agent can resume its seat, if any. */
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<SeatView>, key?: string): void {
     this.#request(done, (finish) => {
       const { closing, draining, seats } = this.#state;
@@ -232,7 +233,7 @@ export class Engine {
     return this.#settings.specsFor(settings, (name, run) => this.#outside.refusal(name, run));
   }
 
-  // ——— An agent's stream is lost, and it comes back (behaviour 77).
+  // ——— An agent's stream is lost, and the agent resumes its seat (behaviour 77).
 
   /**
    * Holds the seat of an agent whose stream was lost, if the world has such a policy; otherwise the
@@ -273,7 +274,10 @@ export class Engine {
     return [...this.#state.seats.values()].find((seat) => seat.key === key);
   }
 
-  /** Answers the outstanding request of an agent with an error; its next step is a first one. */
+  /**
+   * Answers the outstanding request of an agent with an error; the agent's next step is a first
+   * step.
+   */
   #withdraw(seat: Seat, reason: DmEnvRpcError): void {
     const { state } = seat;
     const reply = outstandingReply(state);
@@ -294,7 +298,7 @@ export class Engine {
     reply?.(errorResponse(reason));
   }
 
-  /** The others go on without an agent whose seat is held. */
+  /** Takes an agent whose seat is held out of the sequence; the others continue. */
   #takeOut(seat: Seat): void {
     if (seat.state.kind === "running") {
       const { world } = made(this.#play);
@@ -316,8 +320,9 @@ export class Engine {
   }
 
   /**
-   * Moves an agent to the seat of its new connection; that the old one is lost may not be known yet. The state moves
-   * with it: `#become` would take a RUNNING agent out of the sequence, and drop a reward that is due.
+   * Moves an agent to a new seat for its new connection. The loss of the old connection may not
+   * have been reported yet. The state moves with it: `#become` would take a RUNNING agent out of
+   * the sequence, and drop a reward that is due.
    */
   #takeAgain(seat: Seat, onLeft: Seat["onLeft"]): Seat {
     if (seat.held === undefined) {
@@ -325,7 +330,8 @@ export class Engine {
       this.#withdraw(seat, takenAgain());
     }
     this.#release(seat);
-    // A copy: requests of the old connection that the turnstile has queued are for the old seat, which is gone.
+    // A copy, because requests of the old connection in the turnstile's queue are for the old seat,
+    // which is gone.
     const again: Seat = { ...seat, onLeft };
     seat.state = { kind: "gone", reason: takenAgain() };
     this.#state.seats.set(again.agent, again);
@@ -339,7 +345,10 @@ export class Engine {
 
   // ——— An agent leaves or is taken out (behaviours 29, 43).
 
-  /** Takes out an agent that asked to leave, or whose stream ended. A no-op if it is out already. */
+  /**
+   * Removes an agent that asked to leave, or whose stream ended. A no-op if the agent is already
+   * removed.
+   */
   leave(seat: Seat, done: Done<undefined>): void {
     const left: Done<undefined> = () => done(undefined);
     this.#request(left, (finish) => {
@@ -358,7 +367,7 @@ export class Engine {
     const { onLeave } = this.#definition;
     const { world } = made(this.#play);
     if (state.seats.get(seat.agent) !== seat) {
-      return; // Out already, or another connection has taken the seat.
+      return; // Already removed, or another connection has resumed the seat.
     }
     state.seats.delete(seat.agent);
     this.#release(seat);
@@ -388,9 +397,9 @@ export class Engine {
   }
 
   /**
-   * Lets an agent out whose request waits for other agents: the request is answered with an error, and the agent
-   * leaves (behaviour 67). A no-op if the world moves without them: every agent has a step outstanding, or the clock
-   * is continuous.
+   * Removes an agent whose request waits for other agents: the request is answered with an error,
+   * and the agent leaves (behaviour 67). A no-op if the world advances without waiting for another
+   * agent, because every agent has a step outstanding or the clock is continuous.
    */
   leaveIfWaiting(seat: Seat): void {
     const reply = outstandingReply(seat.state);
@@ -408,7 +417,7 @@ export class Engine {
     try {
       this.#remove(seat, undefined);
     } finally {
-      reply(errorResponse(reason)); // The world may have failed: the seat is no longer among those it answers.
+      reply(errorResponse(reason)); // The world may have failed, and it no longer answers this seat.
     }
     this.#destroyIfDrained();
   }
@@ -485,7 +494,7 @@ export class Engine {
     }
   }
 
-  /** The error of a step that does not fit its specs or that the world refuses. */
+  /** Returns the error of a step that does not fit its specs or that the world refuses. */
   #misfit(seat: Seat, request: StepRequest): unknown {
     let actions: ActionValues;
     try {
@@ -559,7 +568,7 @@ export class Engine {
     }
   }
 
-  /** An agent enters the sequence that others are in (behaviour 62). */
+  /** Lets an agent enter the sequence that others are in (behaviour 62). */
   #enter(seat: Seat, step: OutstandingStep): void {
     const { world, clock } = made(this.#play);
     this.#saveEnds();
@@ -583,8 +592,8 @@ export class Engine {
   }
 
   /**
-   * Begins a sequence if every agent that it waits for has a first step outstanding; on a continuous clock,
-   * if there is an agent to begin it with (behaviour 65).
+   * Begins a sequence if every agent that it waits for has a first step outstanding, or on a
+   * continuous clock if at least one agent takes part (behaviour 65).
    */
   #openIfReady(): void {
     const { opening, excused, seats } = this.#state;
@@ -637,8 +646,8 @@ export class Engine {
   }
 
   /**
-   * The agents that a sequence begins with, in the order of joining: those with a first step outstanding, and on a
-   * continuous clock those that were in an earlier sequence.
+   * Returns the agents with which a sequence begins, in the order of joining: agents with a first
+   * step outstanding, and on a continuous clock also agents that were in an earlier sequence.
    */
   #members(): Seat[] {
     const playsOn = ({ state, takesPart }: Seat): boolean =>
@@ -663,7 +672,7 @@ export class Engine {
     return running;
   }
 
-  /** The deadline of the first steps has passed (behaviour 37). */
+  /** Handles a missed deadline for first steps (behaviour 37). */
   #openingOverdue(): void {
     const late = [...this.#state.seats.values()].filter((seat) => !isReady(seat));
     for (const seat of late) {
@@ -672,7 +681,7 @@ export class Engine {
         this.#excuse(seat);
       }
     }
-    // With `leave`, the removal of the last late agent has begun the sequence.
+    // With `leave`, removing the last late agent has already begun the sequence.
     if (goesOn(this.#clock)) {
       this.#openIfReady();
     }
@@ -697,11 +706,11 @@ export class Engine {
     return this.#outside.sync("turn", () => world.turn?.(agents, previous));
   }
 
-  /** The tick that the clock asked for and that has not begun. */
+  /** The tick that the clock has requested and that has not begun. */
   #nextTick: TickActions | undefined;
-  /** The actions of the present tick. */
+  /** The actions of the current tick. */
   #tickActions: TickActions = new Map();
-  /** True while a tick begins or ends; the next one that the clock asks for follows it. */
+  /** True while a tick begins or ends; a tick that the clock requests meanwhile follows it. */
   #isTicking = false;
   /** Agents that the last tick affected; undefined for all. */
   #affected: ReadonlySet<Running> | undefined;
@@ -713,7 +722,7 @@ export class Engine {
     }
   }
 
-  /** Ticks until the clock asks for no more, or the author's promise is pending. */
+  /** Ticks until the clock requests no further tick, or the author's promise is pending. */
   #tick(): void {
     const { world, observing } = made(this.#play);
     this.#isTicking = true;
@@ -738,13 +747,16 @@ export class Engine {
     this.#isTicking = false;
   }
 
-  /** An agent's place in the sequence; undefined for one that is in none. */
+  /** Returns an agent's place in the sequence; undefined if it is not in a sequence. */
   #runningOf(agent: AgentId): Running | undefined {
     const state = this.#state.seats.get(agent)?.state;
     return state?.kind === "running" ? state : undefined;
   }
 
-  /** Keeps the actions of the steps in a tick, for ticks in which their agents have none. */
+  /**
+   * Stores the actions of the steps in a tick as `lastActions`, which the policy `repeat-last`
+   * repeats.
+   */
   #keepLastActions(actions: TickActions): void {
     for (const agent of actions.keys()) {
       const running = this.#runningOf(agent);
@@ -755,11 +767,12 @@ export class Engine {
   }
 
   /**
-   * Validates again the actions of a tick that were validated before the world last moved. Actions that the clock
-   * repeats or holds in force are left out of the tick if they are refused; a step that is refused is answered with
-   * the refusal.
+   * Validates again the actions of a tick that were validated before the world last moved. Refused
+   * actions that the clock repeats or holds in force are omitted from the tick; a refused step is
+   * answered with the refusal.
    *
-   * @returns False if the tick is for one refused step alone: there is no tick then.
+   * @returns False if the tick consisted of a single step and that step was refused; the tick is
+   * skipped.
    */
   #isStillAccepted(): boolean {
     const state = this.#state;
@@ -767,7 +780,7 @@ export class Engine {
     for (const [agent, actions] of this.#tickActions) {
       const pending = this.#runningOf(agent)?.pending;
       const step = pending?.first ? undefined : pending;
-      // On a continuous clock the actions in force may be more than those of the step.
+      // On a continuous clock, actions of earlier steps may be in force as well.
       if (step?.move === state.moves && !this.#isContinuous) {
         continue;
       }
@@ -785,7 +798,11 @@ export class Engine {
     return true;
   }
 
-  /** Answers the step that a tick is for with the world's refusal; false if the clock's ticks cannot be refused. */
+  /**
+   * Answers the only step of a tick with the world's refusal. Returns false if the clock does not
+   * support refused ticks, or if the agent has no step outstanding because its actions are
+   * repeated.
+   */
   #refuseTick(agent: AgentId, refused: Error): boolean {
     const { clock } = made(this.#play);
     const running = this.#runningOf(agent);
@@ -806,8 +823,9 @@ export class Engine {
   readonly #stepped = (): void => this.#afterStep(() => this.#settleTick());
 
   /**
-   * `step` refused: nothing has changed if the error is a StepRefusal and one agent acts in the tick (behaviour 68).
-   * Actions that the clock repeated for that agent are then left out, and the world ticks without them.
+   * Handles an error of `step` that may be a refusal. Nothing has changed if the error is a
+   * StepRefusal and one agent acts in the tick (behaviour 68). Refused actions that the clock
+   * repeated for that agent are omitted, and the world ticks without them.
    */
   readonly #stepRefused = (error: Error): void => {
     this.#afterStep(() => {
@@ -833,7 +851,10 @@ export class Engine {
     this.#tick();
   }
 
-  /** Ends the sequence of each agent that the tick brought an end; the clock answers the others. */
+  /**
+   * Ends the sequence of each agent whose status is no longer `running`; the clock answers the
+   * others.
+   */
   #settleTick(): void {
     const state = this.#state;
     const { world, observing, clock } = made(this.#play);
@@ -856,7 +877,7 @@ export class Engine {
     }
   }
 
-  /** Adds the rewards of the last tick to those that agents have not received. */
+  /** Adds the rewards of the last tick to the sums that agents have not received. */
   #addRewards(): void {
     const { observing } = made(this.#play);
     for (const { agent, reward, seat } of this.#affected ?? this.#state.running.agents) {
@@ -968,7 +989,10 @@ export class Engine {
     unsaved.clear();
   }
 
-  /** INTERRUPTED for every agent in the sequence; a first step without an answer waits for the next sequence. */
+  /**
+   * Ends the sequence of every agent with INTERRUPTED; an unanswered first step waits for the next
+   * sequence.
+   */
   #interrupt(): void {
     for (const running of this.#state.running.agents) {
       const { seat, pending } = running;
@@ -981,7 +1005,7 @@ export class Engine {
     this.#close();
   }
 
-  /** The sequence is over: no agent is RUNNING. */
+  /** Closes the sequence, in which no agent is RUNNING any more. */
   #close(): void {
     const state = this.#state;
     if (state.sequence !== "open") {
@@ -998,7 +1022,7 @@ export class Engine {
     this.#openIfReady();
   }
 
-  /** The set of agents changed: a sequence ends, goes on or begins. */
+  /** Ends, continues or begins a sequence after the set of agents changed. */
   #changed(): void {
     const { sequence, running } = this.#state;
     if (sequence !== "open") {
@@ -1058,9 +1082,9 @@ export class Engine {
   }
 
   /**
-   * Applies the settings of a reset, if it has any.
+   * Applies the settings of a reset, if any.
    *
-   * @returns The specs that hold from then on.
+   * @returns The specs that apply afterwards.
    * @throws DmEnvRpcError, TensorError if the settings are refused.
    */
   #changeSettings(seat: Seat, settings: PackedSettings): SeatSpecs {
@@ -1094,15 +1118,16 @@ export class Engine {
   // ——— The world is reset (behaviours 41–44).
 
   /**
-   * @param callers The seats of the caller, if it has joined this world. Of several, some may have steps outstanding:
-   *   first steps wait for the next sequence, and others are answered with INTERRUPTED.
+   * @param callers The seats of the caller, if it has joined this world. If the caller has several
+   * seats, some may have steps outstanding: first steps wait for the next sequence, other steps are
+   * answered with INTERRUPTED.
    */
   resetWorld(callers: readonly Seat[], settings: PackedSettings, done: Done<undefined>): void {
     this.#request(done, (finish) => {
       const specs = this.#definition.resetWorldSettings ?? {};
       const values = readSettings(specs, settings, "reset world", true);
       for (const caller of callers) {
-        // One that was taken out meanwhile resets the world as a caller that has not joined it.
+        // A caller that has left the world meanwhile is treated as one that has not joined it.
         if (caller.state.kind !== "gone" && outstandingReply(caller.state) === undefined) {
           this.#startAnew(caller);
         }
@@ -1111,7 +1136,8 @@ export class Engine {
       reset.settings = { ...reset.settings, ...values };
       reset.callers.push(finish);
       this.#finishResetIfTold();
-      // First steps wait for a reset that is not over, and agents without one are not late.
+      // While the reset is in progress, first steps wait, and agents that have not sent one are not
+      // late.
       this.#openIfReady();
     });
   }
@@ -1139,7 +1165,10 @@ export class Engine {
     }
   }
 
-  /** Resets the world; agents that have not stepped by the deadline still get their INTERRUPTED. */
+  /**
+   * Resets the world; agents that have not stepped by the deadline receive INTERRUPTED at their
+   * next step.
+   */
   #finishReset(reset: WorldReset): void {
     reset.cancelDeadline();
     for (const { seat } of reset.awaited) {
@@ -1166,7 +1195,7 @@ export class Engine {
     this.#outside.emit({ kind: "deadline-missed", agent: seat.agent });
     const { deadlineMs, onMissedDeadline } = this.#clock;
     if (onMissedDeadline === "leave") {
-      // It is not the last one: another agent waits for its step.
+      // The removed agent is never the last in the world, because another agent waits for its step.
       this.#remove(seat, tooSlow(deadlineMs));
     }
   }
@@ -1176,9 +1205,9 @@ export class Engine {
     this.#outside.emit({ kind: "ticks-missed", count });
   }
 
-  // ——— The end of the world: drained, destroyed or failed (behaviours 24, 30).
+  // ——— The world is drained, destroyed or fails (behaviours 24, 30).
 
-  /** Begins no more sequences, takes no more agents and cuts the present sequence short. */
+  /** Refuses further joins and first steps, and cuts the current sequence short. */
   drain(reason: DmEnvRpcError, done: Done<undefined>): void {
     this.#request(done, (finish) => {
       const state = this.#state;
@@ -1212,7 +1241,7 @@ export class Engine {
     });
   }
 
-  /** Takes no more agents, and destroys the world when the last one leaves. */
+  /** Refuses further joins, and destroys the world when the last agent leaves. */
   destroyWhenEmpty(): void {
     this.#startDraining();
     this.#destroyIfDrained();
@@ -1235,7 +1264,7 @@ export class Engine {
     }
   }
 
-  /** Destroys the world, agents or none, even while an author call is pending. */
+  /** Destroys the world, with or without agents, even while an author call is pending. */
   destroyNow(): void {
     if (this.#state.gone !== undefined) {
       return;
@@ -1244,7 +1273,7 @@ export class Engine {
     this.#end(destroyedWorld(this.#name), "destroyed");
   }
 
-  /** Ends the world because of a fault in the author's code, or in ours. */
+  /** Ends the world because of a fault in the author's code or in this package. */
   fail(fault: unknown): void {
     if (this.#state.gone !== undefined) {
       return;
@@ -1261,7 +1290,8 @@ export class Engine {
   }
 
   /**
-   * Removes every agent and answers every request; the callers that requested the end come last.
+   * Removes every agent and answers every request. Callers that requested the end are answered
+   * last.
    */
   #end(reason: DmEnvRpcError, end: WorldEnd): void {
     const state = this.#state;
@@ -1302,8 +1332,8 @@ export class Engine {
   // ——— Seats and counters.
 
   /**
-   * Ends the sequence of an agent without an undelivered end: its next step is the first of a
-   * sequence.
+   * Takes an agent out of its sequence and discards any undelivered end: its next step is a first
+   * step.
    */
   #startAnew(seat: Seat): void {
     const { state } = seat;
@@ -1314,7 +1344,10 @@ export class Engine {
     }
   }
 
-  /** The next sequence does not wait for an agent that has no first step outstanding. */
+  /**
+   * Marks an agent without an outstanding first step, so that the next sequence does not wait for
+   * it.
+   */
   #excuse(seat: Seat): void {
     const { state } = seat;
     if (state.kind === "idle") {
@@ -1389,7 +1422,10 @@ export class Engine {
   }
 }
 
-/** The author's side, in transitions that need it: the turnstile lets none through before `create` is over. */
+/**
+ * Returns the author's side. The turnstile runs no transition that needs it before `create` has
+ * finished.
+ */
 function made(play: Play | undefined): Play {
   if (play === undefined) {
     throw new Error("the world has not been made yet");
@@ -1435,14 +1471,14 @@ function outstandingReply(state: SeatState): Reply | undefined {
 function tooSlow(deadlineMs: number | undefined): DmEnvRpcError {
   return new DmEnvRpcError(
     "DEADLINE_EXCEEDED",
-    `this agent did not step within ${deadlineMs} ms and was taken out of the world; join again`,
+    `this agent did not step within ${deadlineMs} ms and was removed from the world; join again`,
   );
 }
 
 function drainingWorld(name: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
-    `the world "${name}" is being destroyed and takes no more agents; join another`,
+    `the world "${name}" is being destroyed and accepts no more agents; join another`,
   );
 }
 
@@ -1470,7 +1506,7 @@ function lostStream(): DmEnvRpcError {
 function takenAgain(): DmEnvRpcError {
   return new DmEnvRpcError(
     "ABORTED",
-    "another connection has taken this agent's seat with its seat_key; go on there, or join as another agent",
+    "another connection has resumed this agent's seat with the same join token or seat_key; continue there, or join as another agent",
   );
 }
 

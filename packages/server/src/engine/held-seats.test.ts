@@ -172,8 +172,8 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     const outstanding = one.step({ add: 100 });
     await quiet();
     const again = await back();
-    await expect(outstanding).rejects.toThrow(/^10: another connection has taken/);
-    await expect(one.step()).rejects.toThrow(/another connection has taken/);
+    await expect(outstanding).rejects.toThrow(/^10: another connection has resumed/);
+    await expect(one.step()).rejects.toThrow(/another connection has resumed/);
     one.drop();
     await quiet();
     await again.step();
@@ -228,7 +228,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(answered).toEqual(["join", "reset"]);
   });
 
-  it("leaves at once that has no key, ends its stream in good order, or is in a world without onDrop", async () => {
+  it("leaves at once if it has no key, ended its stream cleanly, or is in a world without onDrop", async () => {
     const { log, server, world, one, two } = await setUp({ onDrop: block });
     const keyless = connectPeer(server);
     await keyless.join(world);
@@ -278,7 +278,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
   });
 });
 
-it("behaviour 77: the seat of a join token is held, and its token takes it once more", async () => {
+it("behaviour 77: the seat of a join token is held, and the same token resumes it", async () => {
   const log: string[] = [];
   const taken = new Map<string, "taken" | "held">();
   const joinToken = (token = ""): TakenSeat => {

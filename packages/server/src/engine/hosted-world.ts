@@ -19,8 +19,8 @@ export interface Joined {
 }
 
 /**
- * Counts of a world, which only grow. With `perAgent`, those of all its agents' worlds, including
- * agents that left.
+ * Counts of a world. They only grow. With `perAgent`, they are sums over the worlds of all agents,
+ * including agents that left.
  */
 export interface WorldCounts {
   readonly ticks: number;
@@ -60,13 +60,13 @@ export interface SpectatedWorld {
   look(agent: AgentId | undefined, see: (world: UntypedWorld | undefined) => void): void;
 }
 
-/** A world on a server: one that agents share, or one for each agent. */
+/** A world on a server, either shared by its agents or with a separate world for each agent. */
 export interface HostedWorld extends SpectatedWorld {
   /** Creates the author's world; called once, before all other methods. */
   create(done: Done<undefined>): void;
   /**
-   * @param onLeft Called once, when the agent has left the world; with the reason unless it left by
-   *   itself.
+   * @param onLeft Called once, when the agent has left the world; with the reason unless the agent
+   * left by itself.
    * @param key A join with the key of a seat resumes that seat.
    */
   join(settings: PackedSettings, onLeft: Seat["onLeft"], done: Done<Joined>, key?: string): void;
@@ -74,11 +74,13 @@ export interface HostedWorld extends SpectatedWorld {
   resetWorld(callers: readonly SeatView[], settings: PackedSettings, done: Done<undefined>): void;
   /** Destroys the world according to its policy for joined agents. */
   destroy(done: Done<undefined>): void;
-  /** Destroys the world unless it has agents when no other transition is in progress. */
+  /**
+   * Waits until no other transition is in progress, then destroys the world if it has no agents.
+   */
   destroyIfEmpty(): void;
   /**
-   * Refuses joins, begins no more sequences and cuts the current one short; requests for them are
-   * answered with the reason. `done` is called when the sequence is over.
+   * Refuses joins and first steps with the reason, and cuts the current sequence short. `done` is
+   * called when the sequence is over.
    */
   drain(reason: DmEnvRpcError, done: () => void): void;
   /** Destroys the world, with or without agents, even while an author call is pending. */
@@ -97,12 +99,13 @@ export interface JoinedWorld extends HostedWorld {
    * @param refuse Receives the error and index of the first refused step; then no step is made.
    */
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
-  /** Calls back when no transition is in progress, and none that was requested before is left. */
+  /** Calls back after the transition in progress and all transitions queued before this call. */
   whenIdle(callback: () => void): void;
   reset(seat: SeatView, settings: PackedSettings, reply: Reply): void;
   leave(seat: SeatView, done: Done<undefined>): void;
   /**
-   * Handles the loss of the agent's stream: its seat is held, which `onHeld` reports, or it leaves.
+   * Handles the loss of the agent's stream: holds its seat and calls `onHeld`, or lets the agent
+   * leave.
    */
   drop(seat: SeatView, onHeld: () => void): void;
   /**
@@ -116,11 +119,11 @@ export interface JoinedWorld extends HostedWorld {
 
 /** A world that agents share, as the server owns it. */
 export interface SharedWorld extends JoinedWorld {
-  /** Returns true if an agent has the seat of a key, or may come back to it. */
+  /** Returns true if the key's seat is occupied or held. */
   hasSeat(key: string): boolean;
-  /** Takes no more agents, and destroys the world when the last one leaves. */
+  /** Refuses further joins, and destroys the world when the last agent leaves. */
   destroyWhenEmpty(): void;
-  /** Destroys the world, agents or none, when no other transition is in progress. */
+  /** Destroys the world, with or without agents, when no other transition is in progress. */
   forceDestroy(): void;
 }
 

@@ -66,7 +66,7 @@ describe("observations", () => {
   );
 
   it.each(["always", "sampled", "off"] as const)(
-    "behaviour 36: of another dtype or length never go out, with checks %s",
+    "behaviour 36: with another dtype or length are never sent, with checks %s",
     async (checks) => {
       const bad = [new Int32Array(3), new Float32Array(2), [1, 2, 3], "no", undefined, 1.5];
       for (const value of bad) {
@@ -133,7 +133,7 @@ describe("the memory of observations", () => {
     expect((await one.step()).observations["reward"]).toEqual([11000, 11000]);
   });
 
-  it("behaviour 63: adds up rewards that are packed as one element for all", async () => {
+  it("behaviour 63: adds up rewards that are packed as a single repeated element", async () => {
     let tick = 0;
     const whole = (...data: number[]) =>
       ({ dtype: "float32", shape: [2], data: Float32Array.from(data) }) as const;
@@ -181,7 +181,10 @@ describe("the memory of observations", () => {
   });
 });
 
-/** An agent of a free-running world with this reward, beside one that steps three times before it steps again. */
+/**
+ * Returns an agent of a free-running world with this reward; another agent takes three steps
+ * between two of its own.
+ */
 async function lateReward(spec: TensorSpec, rewards: readonly PackValue[]): Promise<StepResult> {
   let tick = 0;
   const world = defineWorld({
@@ -243,7 +246,7 @@ describe("the functions of observations", () => {
     notes: "of the author",
   };
 
-  it("may stand beside other values", () => {
+  it("may be mixed with non-function properties in `observe`", () => {
     const observing = new Observing(observe, "always");
     expect(() => observing.check(specs)).not.toThrow();
     const [left] = observing.observe(1 as AgentId, new RewardSum(), named("arm.left"));

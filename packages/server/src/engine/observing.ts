@@ -39,7 +39,10 @@ interface Recipe extends HowMade {
 export class Observing {
   readonly #observers = new Map<string, Observe>();
   readonly #checks: ObservationChecks;
-  /** By the list of requested observations, which is the same object while an agent requests the same. */
+  /**
+   * Recipes by list of requested observations. Repeated identical requests share one list object
+   * (see `SeatSpecs.readRequested`).
+   */
   readonly #recipes = new WeakMap<readonly SpecEntry[], readonly Recipe[]>();
   #lastRequested: readonly SpecEntry[] = [];
   #lastRecipes: readonly Recipe[] = [];
@@ -63,7 +66,7 @@ export class Observing {
     }
   }
 
-  /** @throws DmEnvRpcError INTERNAL if a spec has no function. */
+  /** @throws DmEnvRpcError INTERNAL if an observation has a spec but no function. */
   check({ observations }: SeatSpecs): void {
     for (const { name } of observations.entries) {
       this.#observer(name);

@@ -44,7 +44,7 @@ it("steps that wait for one before them keep their own actions", async () => {
   expect(moves).toEqual(sent.map((value) => [1, value]));
 });
 
-it("a step that waits for the world to take that of another agent keeps its own actions", async () => {
+it("a step that is queued behind another agent's step keeps its own actions", async () => {
   const moves: Moves = [];
   await using server = await serving({ worlds: [slowWorld(moves)] });
   await using first = await networkPeer(server);

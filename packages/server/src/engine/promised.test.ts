@@ -50,16 +50,18 @@ const play = async (one: Peer, two: Peer): Promise<void> => {
   await two.step();
 };
 
-describe("behaviour 24: a function of a world that must be done when it returns", () => {
+describe("behaviour 24: a synchronous function of a world", () => {
   it.each(["leave", "enter", "exit", "status", "affected"])(
-    "%s: a promise from it ends the world, and no more than that",
+    "%s: returning a promise ends this world only, without an unhandled rejection",
     async (name) => {
       const { server, one, two, faults, rejections } = await setUp({ [name]: broken });
       const other = connectPeer(server);
       await other.join(await other.createWorld());
       await expect(play(one, two)).rejects.toThrow(new RegExp(`^13: .*"${name}" failed.*promise`));
       await quiet();
-      expect(faults()[0]).toMatch(/"hasty-1" failed.*done when it returns, received a promise/);
+      expect(faults()[0]).toMatch(
+        /"hasty-1" failed.*expected a synchronous function, received a promise/,
+      );
       expect(rejections).toEqual([]);
     },
   );
@@ -68,7 +70,7 @@ describe("behaviour 24: a function of a world that must be done when it returns"
     const { one, two, faults } = await setUp({ turn: broken }, turns());
     const begun = [one.step(), two.step()];
     await Promise.all(begun.map((step) => expect(step).rejects.toThrow(/^13: .*"turn" failed/)));
-    expect(faults()[0]).toMatch(/done when it returns, received a promise/);
+    expect(faults()[0]).toMatch(/expected a synchronous function, received a promise/);
   });
 
   it("observe: a promise from it ends the world, and no more than that", async () => {
@@ -78,7 +80,7 @@ describe("behaviour 24: a function of a world that must be done when it returns"
     expect(rejections).toEqual([]);
   });
 
-  it("start: an error in it names it, even an error that elsewhere refuses a request", async () => {
+  it("start: any error, even a DmEnvRpcError, fails the world and names `start`", async () => {
     const start = () => Promise.reject(new DmEnvRpcError("UNAVAILABLE", "no map is free"));
     const { one, two, faults } = await setUp({ start });
     const begun = [one.step(), two.step()];

@@ -175,7 +175,7 @@ describe("behaviour 68: validate refuses a step", () => {
     expect((await next).observations["count"]).toBe(3);
   });
 
-  it("and ends the world where it fails itself", async () => {
+  it("but ends the world if it throws any other error", async () => {
     const { one, two } = await setUp(fields({ clock: lockstep(), checks: "validate" }));
     await Promise.all([one.step(), two.step()]);
     await expect(one.step({ field: 13 })).rejects.toThrow(
@@ -399,7 +399,7 @@ describe("behaviour 68: validate on a real-time clock", () => {
     expect((await one.step({})).observations).toEqual({ at: 1, shots: 2 });
   });
 
-  it("and answers the step that waits for a tick from which they are left out", async () => {
+  it("answers a waiting step at the tick, even if its actions in force are left out of that tick", async () => {
     const { one, tick, log } = await launched("next");
     for (const actions of [{ fire: 1 }, {}]) {
       const stepped = one.step(actions);

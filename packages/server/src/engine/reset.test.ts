@@ -51,7 +51,7 @@ describe("a reset", () => {
     expect(steps.map(({ observations }) => observations["sequence"])).toEqual([2, 2]);
   });
 
-  it("behaviour 38: that waits never blocks when no agent is RUNNING, and all may wait", async () => {
+  it("behaviour 38: with onReset `wait`, is answered at once if no agent is RUNNING, even if all agents reset", async () => {
     const { one, two } = await running(2, { onReset: "wait" });
     const resets = Promise.all([one.reset(), two.reset()]);
     await resets;
@@ -174,20 +174,23 @@ describe("a reset of the world", () => {
     ["reset of the world", (peer, world) => peer.resetWorld(world), true],
     ["leave", (peer) => peer.leave(), false],
     ["drop", (peer) => peer.drop(), false],
-  ])("behaviour 41: takes a %s for being told", async (_, pay, stays) => {
-    const { one, two, host, world } = await running(2);
-    const reset = host.resetWorld(world);
-    await one.step();
-    expect(await isBlocked(reset)).toBe(true);
-    await pay(two, world);
-    await reset;
-    const opening = one.step();
-    if (stays) {
-      expect(await isBlocked(opening)).toBe(true);
-      expect((await two.step()).state).toBe("RUNNING");
-    }
-    expect((await opening).state).toBe("RUNNING");
-  });
+  ])(
+    "behaviour 41: stops waiting for an agent that sends a %s instead of a step",
+    async (_, pay, stays) => {
+      const { one, two, host, world } = await running(2);
+      const reset = host.resetWorld(world);
+      await one.step();
+      expect(await isBlocked(reset)).toBe(true);
+      await pay(two, world);
+      await reset;
+      const opening = one.step();
+      if (stays) {
+        expect(await isBlocked(opening)).toBe(true);
+        expect((await two.step()).state).toBe("RUNNING");
+      }
+      expect((await opening).state).toBe("RUNNING");
+    },
+  );
 
   it("behaviour 41: does not wait for agents that are not RUNNING; their blocked first step begins the new sequence", async () => {
     const server = createEnvironmentServer({ worlds: [tally()] });

@@ -22,7 +22,7 @@ describe("the error that a client receives", () => {
     expect([error.code, error.message, error.cause]).toEqual([code, cause.message, cause]);
   });
 
-  it("is INTERNAL for a fault, whose text it has", () => {
+  it("is INTERNAL for a fault, with the fault's message", () => {
     const cause = new Error("no such file");
     const error = clientError(cause);
     expect([error.code, error.message, error.cause]).toEqual(["INTERNAL", "no such file", cause]);

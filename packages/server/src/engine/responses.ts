@@ -24,7 +24,7 @@ export function clientError(error: unknown): DmEnvRpcError {
 
 /**
  * Returns a copy of an error that may be stored for long: it references neither the cause nor the
- * objects whose methods were on the stack, as V8 does until a stack is read.
+ * objects on the stack, which V8 retains until `stack` is read.
  */
 export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
   const bare = new DmEnvRpcError(code, message);

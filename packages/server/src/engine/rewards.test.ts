@@ -42,14 +42,17 @@ describe("behaviour 63: a sum of rewards", () => {
     ["string", tensor("string", [], ["won"])],
     ["bool", tensor("bool", [], Uint8Array.of(1))],
     ["proto", tensor("proto", [], [create(AnySchema, { typeUrl: "type.googleapis.com/won" })])],
-  ])("is refused for a %s, but one alone is the sum", (dtype, reward) => {
-    expect(sumOf(reward)).toEqual(reward);
-    expect(errorOf(() => sumOf(reward, reward))).toMatchObject({
-      reason: "dtype",
-      specName: "reward",
-      message: expect.stringMatching(`expected a numeric dtype.*received ${dtype}`),
-    });
-  });
+  ])(
+    "is refused for two rewards of dtype %s; a single one is returned as it is",
+    (dtype, reward) => {
+      expect(sumOf(reward)).toEqual(reward);
+      expect(errorOf(() => sumOf(reward, reward))).toMatchObject({
+        reason: "dtype",
+        specName: "reward",
+        message: expect.stringMatching(`expected a numeric dtype.*received ${dtype}`),
+      });
+    },
+  );
 
   it("is refused past either end of a small dtype, and exact up to both", () => {
     const int8 = (...values: number[]) => tensor("int8", [values.length], Int8Array.from(values));

@@ -5,13 +5,16 @@ import { dtypes, type PackedTensor, type Tensor, TensorError } from "@dm-env-rpc
 interface Sum {
   /** The first reward: its dtype and shape are those of the sum. */
   readonly like: Tensor;
-  /** 64-bit integers add up to bigints of any size: an array of them would wrap around unseen. */
+  /**
+   * Sums of 64-bit integers are kept as bigints, because a BigInt64Array would wrap around
+   * silently.
+   */
   readonly elements: Float64Array | bigint[];
 }
 
 /**
- * A reward that adds up from one response to the next (behaviour 63): in float64
- * for numbers and exactly for 64-bit integers, rounded once when it goes out.
+ * A reward that adds up from one response to the next (behaviour 63): in float64 for numbers and
+ * exactly for 64-bit integers, rounded once when it is sent.
  */
 export class RewardSum {
   #sum: Sum | undefined;
@@ -47,7 +50,10 @@ export class RewardSum {
     addTo(this.#sum, reward);
   }
 
-  /** Returns the sum as a tensor like the added rewards, and resets it; undefined without any. */
+  /**
+   * Returns the sum as a tensor like the added rewards, and resets it; undefined if no reward was
+   * added.
+   */
   take(): Tensor | undefined {
     const [only, sum] = [this.#only, this.#sum];
     this.#only = undefined;
@@ -76,7 +82,7 @@ function wide(reward: Tensor): Sum["elements"] {
         name: "reward",
         expected: "a numeric dtype, which can be added up from tick to tick",
         received: reward.dtype,
-        remedy: "call an observation that is no number something else than reward",
+        remedy: 'give a non-numeric observation a name other than "reward"',
       });
     case "float32":
     case "float64":

@@ -36,7 +36,7 @@ it("agents are in the order of joining, however they come and go", () => {
   );
 });
 
-it("agents are one set until one re-enters at its old place", () => {
+it("the set is the same object until an agent re-enters at an earlier place", () => {
   const [one, two, three] = seats as [Seat, Seat, Seat];
   const running = new RunningAgents<Seat>();
   const set = running.agents;

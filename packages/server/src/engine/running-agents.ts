@@ -3,12 +3,17 @@
 /** The RUNNING agents of a sequence in the order in which they joined. */
 export class RunningAgents<T extends { readonly agent: number }> {
   #agents = new Set<T>();
-  /** `#agents`; undefined until they are sorted, after one re-entered at its old place. */
+  /**
+   * `#agents` in the order of joining; undefined if an agent re-entered at an earlier place and the
+   * set is not sorted yet.
+   */
   #ordered: ReadonlySet<T> | undefined = this.#agents;
   /** The highest agent added since the set was empty. */
   #highest = 0;
 
-  /** The agents in the order of joining. A new set after an agent re-entered at its old place. */
+  /**
+   * The agents in the order of joining: the same set until an agent re-enters at an earlier place.
+   */
   get agents(): ReadonlySet<T> {
     if (this.#ordered === undefined) {
       this.#agents = new Set([...this.#agents].sort((a, b) => a.agent - b.agent));

@@ -15,7 +15,7 @@ function packed(value: unknown, spec: TensorSpec): unknown {
   }
 }
 
-it("a scalar is the same as any other way of packing makes it, or is left to that", () => {
+it("`pack` agrees with `packFor`, and returns undefined for values that `packFor` refuses or converts", () => {
   const edges = [-129, -128, 127, 255, 256, 2 ** 31, 2 ** 32 - 1, 2 ** 32, -0, 1.5, 1e300];
   const values = fc.oneof(
     fc.constantFrom<unknown>(...edges, Number.NaN, Number.POSITIVE_INFINITY, "1", 1n, true),
@@ -38,7 +38,7 @@ it("a scalar is the same as any other way of packing makes it, or is left to tha
   );
 });
 
-it("a spec with bounds or of another shape has none", () => {
+it("a spec with bounds or a shape has no scalar tensor", () => {
   expect(ScalarTensor.for({ dtype: "int32", shape: [1] })).toBeUndefined();
   expect(ScalarTensor.for({ dtype: "int32", shape: [], min: 0 })).toBeUndefined();
   expect(ScalarTensor.for({ dtype: "int32", shape: [], max: 9 })).toBeUndefined();

@@ -32,7 +32,7 @@ function errorOf(run: () => unknown): string {
 }
 
 describe("behaviour 34: the actions of a step", () => {
-  it("are those that it has, nested as the specs are", () => {
+  it("contain only the given actions, nested as in the specs", () => {
     const specs = seatSpecs({ go: t.int32(), arm: { left: t.int32(), right: t.int32() } });
     const uidOf = (name: string) => specs.actions.byName.get(name)?.uid as Uid;
     expect(specs.readActions(acting())).toEqual({});
@@ -42,7 +42,7 @@ describe("behaviour 34: the actions of a step", () => {
     });
   });
 
-  it("are refused without each that is required, which the error names", () => {
+  it("are refused if a required one is missing, and the error names it", () => {
     const specs = seatSpecs({ go: required(t.int32()), turn: t.int32(), arm: required(t.int32()) });
     const [go, turn, arm] = specs.actions.entries.map(({ uid }) => uid) as [Uid, Uid, Uid];
     expect(specs.readActions(acting(arm, go))).toEqual({ go: 1, arm: 1 });
@@ -52,7 +52,9 @@ describe("behaviour 34: the actions of a step", () => {
       [acting(go, turn), "arm"],
     ] as const) {
       expect(errorOf(() => specs.readActions(request))).toMatch(
-        new RegExp(`^INVALID_ARGUMENT: the action "${missing}" .*required in every step`),
+        new RegExp(
+          `^INVALID_ARGUMENT: the action "${missing}" .*missing: expected it in every step`,
+        ),
       );
     }
   });
@@ -69,7 +71,7 @@ describe("behaviour 35: the requested observations of a step", () => {
     expect(namesOf(three, one, three)).toEqual(["o2", "o0"]);
   });
 
-  it("are those of this request, however like the last one it is", () => {
+  it("are read anew even if the request differs little from the last one", () => {
     expect(namesOf(one, two)).toEqual(["o0", "o1"]);
     expect(namesOf(one)).toEqual(["o0"]);
     expect(namesOf(one, three)).toEqual(["o0", "o2"]);
@@ -88,19 +90,19 @@ describe("behaviour 35: the error of an unknown UID", () => {
   const textOf = (specs: SeatSpecs): string =>
     errorOf(() => specs.readRequested(requesting(2n ** 60n)));
 
-  it("has the UID, and those that there are", () => {
+  it("names the UID and lists the known ones", () => {
     const specs = seatSpecs({ go: t.int32() }, many(2));
     const listed = specs.observations.entries.map(({ uid, name }) => `${uid} (${name})`);
     expect(textOf(specs)).toBe(
-      `INVALID_ARGUMENT: there is no observation with UID ${2n ** 60n}; there are: ${listed.join(", ")}`,
+      `INVALID_ARGUMENT: unknown observation UID ${2n ** 60n}: expected one of ${listed.join(", ")}`,
     );
     expect(errorOf(() => specs.readActions(acting(77)))).toMatch(
-      /^INVALID_ARGUMENT: there is no action with UID 77; there are: \d+ \(go\)$/,
+      /^INVALID_ARGUMENT: unknown action UID 77: expected one of \d+ \(go\)$/,
     );
-    expect(textOf(seatSpecs({}))).toMatch(/; there are: none$/);
+    expect(textOf(seatSpecs({}))).toMatch(/: expected one of none$/);
   });
 
-  it("counts those past 32", () => {
+  it("counts the UIDs beyond the first 32", () => {
     expect(textOf(seatSpecs({}, many(32)))).toMatch(/\(o31\)$/);
     expect(textOf(seatSpecs({}, many(40)))).toMatch(/\(o31\) and 8 more$/);
   });

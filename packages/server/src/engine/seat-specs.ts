@@ -17,7 +17,7 @@ import type { StepRequest, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import type { ActionValues } from "../definition/clock.ts";
 import { place } from "../definition/nested.ts";
 
-/** The actions of a first step, which ignores those that it has. */
+/** The actions of a first step: empty, because a first step's actions are ignored. */
 export const noActions: ActionValues = Object.freeze({});
 
 /** An action and the path of its value. */
@@ -37,7 +37,7 @@ export class SeatSpecs {
   #lastRequested: readonly Uid[] = [];
   #lastEntries: readonly SpecEntry[] = [];
 
-  /** @param maxElements Elements of an action, after a broadcast too. */
+  /** @param maxElements Maximum number of elements of an action, before and after broadcasting. */
   constructor(actions: Specs, observations: Specs, maxElements: number) {
     this.#limits = { maxElements };
     this.actions = specTable(flattenSpecs(actions));
@@ -75,7 +75,7 @@ export class SeatSpecs {
       if (!actions.some((action) => action.uid === uid)) {
         throw new DmEnvRpcError(
           "INVALID_ARGUMENT",
-          `the action "${name}" (UID ${uid}) is required in every step; this step did not give it`,
+          `the action "${name}" (UID ${uid}) is missing: expected it in every step, received a step without it`,
         );
       }
     }
@@ -83,7 +83,7 @@ export class SeatSpecs {
   }
 
   /**
-   * The requested observations of a step, each once.
+   * Returns the requested observations of a step, without duplicates.
    *
    * @throws DmEnvRpcError INVALID_ARGUMENT naming an unknown UID.
    */
@@ -116,7 +116,7 @@ function sameUids(a: readonly Uid[], b: readonly Uid[]): boolean {
   return a.length === b.length && a.every((uid, i) => uid === b[i]);
 }
 
-/** Creates the error of a UID that is in no specs. */
+/** Creates the error for a UID that the specs do not contain. */
 export function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcError {
   const known = table.entries
     .slice(0, 32)
@@ -125,6 +125,6 @@ export function unknownUid(what: string, uid: Uid, table: SpecTable): DmEnvRpcEr
   const more = table.entries.length > 32 ? ` and ${table.entries.length - 32} more` : "";
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
-    `there is no ${what} with UID ${uid}; there are: ${known || "none"}${more}`,
+    `unknown ${what} UID ${uid}: expected one of ${known || "none"}${more}`,
   );
 }

@@ -95,7 +95,7 @@ describe("a step", () => {
     const peer = connectPeer(server);
     await peer.join(await peer.createWorld());
     expect((await peer.step()).state).toBe("RUNNING");
-    const missing = /^3: the action "go" \(UID \d+\) is required in every step/;
+    const missing = /^3: the action "go" \(UID \d+\) is missing/;
     await expect(peer.step()).rejects.toThrow(missing);
     await expect(peer.step({ turn: 1 })).rejects.toThrow(missing);
     expect(driven).toEqual([]);
@@ -243,7 +243,7 @@ describe("a sequence that agents share", () => {
     expect(log).toContain("start 1,2");
   });
 
-  it("behaviour 62: a request that is an error is no arrival at a barrier", async () => {
+  it("behaviour 62: a refused request does not count as a first step", async () => {
     const { one, two, log } = await setUp(2);
     const first = one.step();
     await expect(two.step({}, ["nonsense"])).rejects.toThrow();

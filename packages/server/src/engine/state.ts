@@ -18,7 +18,7 @@ export interface RowStep<S extends SeatView = SeatView> {
   readonly reply: Reply;
 }
 
-/** A checked step without an answer yet. */
+/** A checked step that is not answered yet. */
 export interface OutstandingStep {
   /** Empty for the first step of a sequence. */
   readonly actions: ActionValues;
@@ -26,32 +26,33 @@ export interface OutstandingStep {
   readonly reply: Reply;
   /** True for the first step of a sequence, which is answered RUNNING. */
   readonly first: boolean;
-  /** `WorldState.moves` when it was checked. */
+  /** `WorldState.moves` when the step was checked. */
   readonly move: number;
 }
 
-/** Not RUNNING, no request outstanding. */
+/** An agent that is not RUNNING and has no request outstanding. */
 export interface Idle {
   readonly kind: "idle";
   /** True if the next sequence does not wait for this agent. */
   readonly excused: boolean;
 }
 
-/** Not RUNNING; the first step waits for a sequence to begin. */
+/** An agent that is not RUNNING; its first step waits for a sequence to begin. */
 export interface Opening {
   readonly kind: "opening";
   readonly step: OutstandingStep;
 }
 
-/** In the world's sequence: RUNNING, or about to be once it steps. */
+/** An agent in the world's sequence: RUNNING, or about to be once it steps. */
 export interface Running extends ClockSeat {
   readonly kind: "running";
   seat: Seat;
   pending: OutstandingStep | undefined;
   lastActions: ActionValues | undefined;
   /**
-   * True once the agent's first step in this sequence has arrived. Before that, the agent does not know of the
-   * sequence: only on a continuous clock does one begin without its step.
+   * True once the agent's first step in this sequence has arrived. Before that, the agent does not
+   * know of the sequence. This is possible only on a continuous clock, which begins sequences
+   * without first steps.
    */
   entered: boolean;
   /** The end of an earlier sequence, which the agent receives first. Only on a continuous clock. */
@@ -60,7 +61,7 @@ export interface Running extends ClockSeat {
   readonly reward: RewardSum;
 }
 
-/** Out of the sequence; the reset waits for the others' sequence to end. */
+/** An agent out of the sequence; its reset waits for the end of the others' sequence. */
 export interface Resetting {
   readonly kind: "resetting";
   readonly reply: Reply;
@@ -69,7 +70,7 @@ export interface Resetting {
 }
 
 /**
- * An undelivered end: the sequence is over, and the agent learns it at its next step (behaviours
+ * An undelivered end: the sequence is over, and the agent's next step delivers its end (behaviours
  * 41, 61).
  */
 export interface Ended {
@@ -83,7 +84,7 @@ export interface Ended {
   excused: boolean;
 }
 
-/** Out of the world. */
+/** An agent that is no longer in the world. */
 export interface Gone {
   readonly kind: "gone";
   /** Undefined if the agent left by itself. */
@@ -100,7 +101,10 @@ export interface Seat {
   /** The settings of the join, with the changes of later resets. */
   settings: Readonly<Record<string, unknown>>;
   state: SeatState;
-  /** True once the agent has been in a sequence: on a continuous clock the next one begins with it. */
+  /**
+   * True once the agent has been in a sequence; on a continuous clock it then takes part in every
+   * later sequence from the start.
+   */
   takesPart: boolean;
   /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
   missedMove: number | undefined;
@@ -109,8 +113,8 @@ export interface Seat {
   /** Set while the seat is held for an agent whose stream was lost. */
   held: Held | undefined;
   /**
-   * Called once, when the agent has left the world for any reason, or another connection has its
-   * seat.
+   * Called once, when the agent has left the world for any reason, or another connection has
+   * resumed its seat.
    */
   readonly onLeft: (reason: DmEnvRpcError | undefined) => void;
 }
@@ -149,7 +153,7 @@ export interface Held {
 
 /** A reset of the world in progress. */
 export interface WorldReset {
-  /** The settings of all callers, the later ones on top. */
+  /** The settings of all callers; later callers override earlier ones. */
   settings: Readonly<Record<string, unknown>>;
   readonly callers: Done<undefined>[];
   /** Undelivered ends that the reset waits for. */
@@ -167,7 +171,7 @@ export interface Draining {
 export interface WorldState {
   /** Joined agents, in the order of joining. */
   readonly seats: Map<AgentId, Seat>;
-  /** Number of the last agent; a refused join uses one up. */
+  /** Number of the last agent. A refused join also consumes a number. */
   lastAgent: number;
   readonly running: RunningAgents<Running>;
   /** Number of RUNNING agents with a step outstanding. */
@@ -178,29 +182,38 @@ export interface WorldState {
   excused: number;
   /** Undelivered ends whose final observations the world still shows. */
   readonly unsaved: Set<Ended>;
-  /** Number of agents that left and that others must replace. */
+  /** Number of agents that left and must be replaced before the world continues. */
   vacancies: number;
   /** Number of held seats that the world waits for. */
   blockingSeats: number;
   /** `starting` while the author's `start` is pending. */
   sequence: "closed" | "starting" | "open";
-  /** Sequences that have begun so far. */
+  /** Number of sequences that have begun. */
   sequences: number;
-  /** Ticks so far. */
+  /** Number of ticks. */
   ticks: number;
-  /** Steps that were accepted so far. */
+  /** Number of accepted steps. */
   steps: number;
-  /** Ends of sequences so far, counted for each agent, and the sum of the agents' returns in them. */
+  /**
+   * Number of ends of sequences, counted for each agent, and the sum of the agents' returns in
+   * them.
+   */
   returns: number;
   returnSum: number;
-  /** Counts each time that a sequence begins, ticks or ends. While it is the same, the world has not moved. */
+  /**
+   * Number of times that a sequence has begun, ticked or ended. While it is unchanged, the world
+   * has not moved.
+   */
   moves: number;
   missedDeadlines: number;
-  /** Ticks that the clock missed. */
+  /** Number of ticks that the clock skipped. */
   missedTicks: number;
   reset: WorldReset | undefined;
   draining: Draining | undefined;
-  /** The error of joins and sequences while the server shuts down. */
+  /**
+   * The error with which joins and first steps are refused while the server shuts down; otherwise
+   * undefined.
+   */
   closing: DmEnvRpcError | undefined;
   /** The error once the world is gone. */
   gone: DmEnvRpcError | undefined;
@@ -253,7 +266,10 @@ export function isBlocked({ vacancies, blockingSeats }: WorldView): boolean {
   return vacancies + blockingSeats > 0;
 }
 
-/** True while an agent is in a sequence, or has not received its end: its next step may bring it the end. */
+/**
+ * Returns true while the agent is in a sequence or has an undelivered end, so that its next step
+ * may deliver an end.
+ */
 export function expectsEnd({ state }: SeatView): boolean {
   return state.kind === "running" || state.kind === "ended";
 }

@@ -104,7 +104,7 @@ describe("behaviour 62: a late joiner", () => {
 });
 
 describe("behaviour 21: a world whose create refuses", () => {
-  it("is not there, and the next one can be made", async () => {
+  it("does not exist, and another can be created", async () => {
     let isOpen = false;
     const world = defineWorld({
       name: "closed",

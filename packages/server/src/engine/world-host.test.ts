@@ -98,7 +98,7 @@ describe("a world", () => {
     expect((await two.step()).state).toBe("INTERRUPTED");
   });
 
-  it("behaviour 24: fails as a whole when its status refuses to say", async () => {
+  it("behaviour 24: fails for all agents if `status` throws, even a DmEnvRpcError", async () => {
     const grumpy = defineWorld({
       name: "grumpy",
       actions: {},
@@ -122,7 +122,7 @@ describe("a world", () => {
     expect(server.worldNames()).toEqual([]);
   });
 
-  it("fails when a connection of its own is lost, and is not taken to refuse", async () => {
+  it("fails if a hook throws the error of the world's own client connection, which is not a refusal", async () => {
     const proxy = defineWorld({
       name: "proxy",
       actions: {},
@@ -142,7 +142,7 @@ describe("a world", () => {
     expect(server.worldNames()).toEqual([]);
   });
 
-  it("behaviour 24: outlives settings of which no specs can be made", async () => {
+  it("behaviour 24: refuses a join from whose settings no specs can be made, and continues", async () => {
     const choosy = defineWorld({
       name: "choosy",
       joinSettings: { size: t.int32() },

@@ -28,11 +28,12 @@ function countsOf(state: WorldView): WorldCounts {
 }
 
 /**
- * A world that agents share: its engine behind a turnstile, which lets one transition run at a
- * time. A fault in a transition ends only this world (behaviour 24).
+ * A world that agents share: an engine, whose transitions a turnstile runs one at a time. A fault
+ * in a transition ends only this world (behaviour 24).
  *
- * The seats that it receives are the ones that its `join` returned, as views. They become writable here alone: a method
- * may require a `Seat` where its interface has a `SeatView`, because the compiler compares parameters of methods both ways.
+ * The seats that it receives are the ones that its `join` returned, as views. Only here do they
+ * become writable: a method may require a `Seat` where its interface has a `SeatView`, because the
+ * compiler compares parameters of methods both ways.
  */
 export class WorldHost implements SharedWorld {
   readonly name: string;
@@ -121,7 +122,10 @@ export class WorldHost implements SharedWorld {
     this.#calls.operate(() => this.#engine.leaveIfWaiting(seat));
   }
 
-  /** Without a closure if the turnstile is free, as it is for most steps. */
+  /**
+   * Steps an agent. Allocates no closure when no transition is in progress, which is the common
+   * case.
+   */
   step(seat: Seat, request: StepRequest, reply: Reply): void {
     if (!this.#turnstile.tryEnter()) {
       const owned = ownedStep(request);

@@ -37,7 +37,7 @@ export class WorldSettings {
   /** True if the random source was reseeded since a sequence last began. */
   isReseeded = false;
 
-  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */
+  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or invalid. */
   constructor({ definition, settings, seed, randomSeed, limits }: WorldSettingsOptions) {
     this.#definition = definition;
     this.#maxElements = limits.maxElements;
@@ -54,13 +54,13 @@ export class WorldSettings {
     return this.#source.random;
   }
 
-  /** Applies the settings of a reset of the world; a new seed makes a new random source. */
+  /** Applies the settings of a reset of the world; a new seed reseeds the random source. */
   change(settings: Settings): void {
     this.values = { ...this.values, ...settings };
     this.reseed(settings);
   }
 
-  /** Makes a new random source if `seed` is among the settings. */
+  /** Reseeds the random source if `seed` is among the settings. */
   reseed(settings: Settings): void {
     const seed = seedOf(settings);
     if (seed !== undefined) {

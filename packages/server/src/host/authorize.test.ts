@@ -52,11 +52,11 @@ describe("authorize", () => {
       }),
     });
     await expect(agent.createWorld()).rejects.toThrow(
-      /^7: to create a world takes the role "operator", .* has "agent"/,
+      /^7: cannot create a world: expected the role "operator", received "agent"/,
     );
     const world = await operator.createWorld();
     await expect(operator.join(world)).rejects.toThrow(
-      /^7: to join a world takes the role "agent"/,
+      /^7: cannot join a world: expected the role "agent"/,
     );
     await agent.join(world);
     await agent.step();
@@ -75,8 +75,8 @@ describe("authorize", () => {
   it("refuses everything in-band to a connection without a role", async () => {
     await using server = createEnvironmentServer({ worlds: [tally()], authorize: byMetadata });
     const guest = connectAs(server, "");
-    await expect(guest.createWorld()).rejects.toThrow(/^7: .* has none/);
-    await expect(guest.reset()).rejects.toThrow(/^7: to reset takes the role "agent"/);
+    await expect(guest.createWorld()).rejects.toThrow(/^7: .* received none/);
+    await expect(guest.reset()).rejects.toThrow(/^7: cannot reset: expected the role "agent"/);
     await guest.leave();
   });
 
@@ -194,7 +194,7 @@ describe.skipIf(missing !== undefined)("TLS", () => {
     await expect(networkPeer(server, { tls: { ...certificates.agent } })).rejects.toThrow();
   });
 
-  it("needs no allowInsecure beyond loopback, and plain text does", async () => {
+  it("TLS needs no allowInsecure beyond loopback; plain text does", async () => {
     const { server: pair, authority } = makeCertificates();
     await using server = await serving({ worlds: [tally()], host: "0.0.0.0", tls: pair });
     const url = `https://127.0.0.1:${server.port}`;
@@ -205,7 +205,7 @@ describe.skipIf(missing !== undefined)("TLS", () => {
     );
   });
 
-  it("says at once that a certificate is none", async () => {
+  it("rejects at once if a certificate is invalid", async () => {
     const { server: pair } = makeCertificates();
     await expect(serving({ worlds: [tally()], tls: { ...pair, cert: "x" } })).rejects.toThrow(
       /certificate/,

@@ -8,8 +8,8 @@ import type { Emit } from "./events.ts";
 
 /**
  * Returns the roles of a connection from the metadata of its call and its certificate (DER, for
- * `new X509Certificate`). Undefined or an error refuses the stream: it ends with UNAUTHENTICATED,
- * and only `onEvent` receives the error.
+ * `new X509Certificate`). If it returns undefined or throws, the stream is ended with
+ * UNAUTHENTICATED, and only `onEvent` receives the error.
  */
 export type Authorize = (peer: Peer) => Awaitable<readonly Role[] | undefined>;
 
@@ -92,13 +92,13 @@ function describe(roles: unknown): string {
 function unauthenticated(): DmEnvRpcError {
   return new DmEnvRpcError(
     "UNAUTHENTICATED",
-    "this server does not let you in; check the credentials in the call's metadata, or your certificate",
+    "this server did not authorize the connection; check the credentials in the call's metadata, or your certificate",
   );
 }
 
 function overdue(authorizeMs: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "DEADLINE_EXCEEDED",
-    `who you are could not be found out within ${authorizeMs} ms (limit: authorizeMs); try again later`,
+    `authorization did not finish within ${authorizeMs} ms; try again later (limit: authorizeMs)`,
   );
 }

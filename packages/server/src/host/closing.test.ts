@@ -193,7 +193,10 @@ describe("closing", () => {
     expect(time.timers).toBe(0);
   });
 
-  /** A real-time world whose `step` is slow, with agent one in its sequence, and agent two as `join` leaves it. */
+  /**
+   * Closes a real-time world while its `step` is pending. Agent one is in the sequence; `join`
+   * decides what agent two has done.
+   */
   async function whileTicking(join: (agent: Peer, tick: () => Promise<void>) => Promise<unknown>) {
     let finish = (): void => {};
     let ticks = 0;

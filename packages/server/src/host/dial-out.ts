@@ -8,20 +8,26 @@ import { limitsFrom, type ServerLimits } from "./limits.ts";
 
 /** Events of a program's place at a relay. */
 export type DialOutEvent =
-  /** Agents reach the program at `address` from now on. */
+  /** The place was taken: agents reach the program at `address`. */
   | { readonly kind: "relayed"; readonly program: string; readonly address: string }
-  /** The place was lost, or could not be taken again. Another attempt follows. */
+  /** The place was lost, or an attempt to take it failed. Another attempt follows. */
   | { readonly kind: "relay-lost"; readonly error: DmEnvRpcError };
 
 /** Options of `dialOut`. */
 export interface DialOutOptions {
   /** Address of the relay: `ws://host:port` or `wss://host:port`. */
   readonly relay: string;
-  /** Says who the program is; the relay's operator hands it out. */
+  /** Token that identifies the program, issued by the relay's operator. */
   readonly token: string;
-  /** Ends the program's place at the relay, as `close` does; before there is one, `dialOut` rejects. */
+  /**
+   * Gives up the place, as `close` does. If it aborts before the relay grants the place, `dialOut`
+   * rejects.
+   */
   readonly signal?: AbortSignal | undefined;
-  /** The server's limits on messages, such as `maxMessageBytes` and `maxElements`. Others have no meaning here. */
+  /**
+   * The server's limits on messages, such as `maxMessageBytes` and `maxElements`. Other limits have
+   * no effect.
+   */
   readonly limits?: Partial<ServerLimits> | undefined;
   /** Called when the place is taken and when it is lost. Must not throw. */
   readonly onEvent?: ((event: DialOutEvent) => void) | undefined;
@@ -31,13 +37,16 @@ export interface DialOutOptions {
 export interface DialedOut extends AsyncDisposable {
   /** The program's name at the relay. */
   readonly program: string;
-  /** Address at which agents reach the program, such as `http://relay.example.org:9001`. The relay may choose another when it has restarted. */
+  /**
+   * Address at which agents reach the program, such as `http://relay.example.org:9001`. The relay
+   * may choose another address after a restart.
+   */
   readonly address: string;
-  /** Gives up the place; agents lose their streams as those of a dead server. Idempotent. */
+  /** Gives up the place; agents lose their streams, as if the server had died. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Codes that another attempt does not change, when the program dials for the first time. */
+/** Codes for which the first dial is not retried. */
 const final: ReadonlySet<string> = new Set([
   "INVALID_ARGUMENT",
   "UNAUTHENTICATED",
@@ -46,14 +55,16 @@ const final: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Serves worlds through a relay, to which this program dials out: it needs no port of its own. Agents dial the relay,
- * and reach the worlds as those of any server. A lost connection is made again, with backoff.
+ * Serves worlds through a relay, to which this program dials out, so that it needs no port. Agents
+ * dial the relay, and use the worlds as on any server. After a lost connection, the program dials
+ * again with backoff.
  *
- * It runs in Node and in pages alike, over the platform's own WebSocket.
+ * It runs in Node and in pages, over the platform's WebSocket.
  *
- * @returns The program's place, once the relay has granted it; until a relay answers, it is tried again.
- * @throws DmEnvRpcError INVALID_ARGUMENT for a bad address, UNAUTHENTICATED for a wrong token, PERMISSION_DENIED for a
- * page of another origin, CANCELLED by the signal.
+ * @returns The program's place, once the relay has granted it. Dialing is retried until the relay
+ * answers.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for an invalid address, UNAUTHENTICATED for a wrong token,
+ * PERMISSION_DENIED for a page of another origin, CANCELLED by the signal.
  * @throws RangeError if a limit is unknown or out of range.
  * @example
  * const server = createEnvironmentServer({ worlds: [world] });
@@ -68,7 +79,7 @@ export async function dialOut(
   const limits = limitsFrom(options.limits);
   const ended = new AbortController();
   const signal = AbortSignal.any([ended.signal, ...(options.signal ? [options.signal] : [])]);
-  // Not randomUUID: pages without TLS do not have it.
+  // `randomUUID` is not available in pages without TLS.
   const instance = crypto.getRandomValues(new Uint8Array(16));
   await server.ready;
 
@@ -91,7 +102,7 @@ export async function dialOut(
     onEvent({ kind: "relayed", program: place.program, address: place.address });
     return place;
   };
-  /** Dials until there is a place, or an error for which `isFinal` holds, or the signal aborts. */
+  /** Dials until the relay grants a place, an error is final, or the signal aborts. */
   const dialUntil = async (isFinal: (error: DmEnvRpcError) => boolean): Promise<RelayPlace> => {
     for (let attempt = 2; ; attempt += 1) {
       try {

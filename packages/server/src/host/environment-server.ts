@@ -28,7 +28,7 @@ import { WorldRegistry } from "./world-registry.ts";
 export interface PremadeWorld {
   /** Kind of the world. Default: the server's only one. */
   readonly type?: string | undefined;
-  /** Settings of its create, nested or not. */
+  /** Settings of the create, nested or with dotted names. */
   readonly settings?: Settings | undefined;
 }
 
@@ -36,7 +36,10 @@ export interface PremadeWorld {
 export interface EnvironmentServerOptions {
   /** The kinds of world; if there are several, the create setting `world_type` selects one. */
   readonly worlds: readonly WorldDefinition[];
-  /** One world at a time, with the empty name. Default false: many, each with a name of its own. */
+  /**
+   * True for one world at a time, whose name is empty. Default false: many worlds, each with its
+   * own name.
+   */
   readonly singleWorld?: boolean | undefined;
   /** Worlds that exist from the start. */
   readonly premade?: readonly PremadeWorld[] | undefined;
@@ -46,18 +49,18 @@ export interface EnvironmentServerOptions {
   readonly extensions?: readonly Extension[] | undefined;
   readonly limits?: Partial<ServerLimits> | undefined;
   /**
-   * Checks of observations against the bounds of their specs; a violation is the world's failure.
-   * Default `always`; `sampled` costs almost nothing with large observations.
+   * Checks of observations against the bounds of their specs; a violation fails the world. Default
+   * `always`; `sampled` costs almost nothing with large observations.
    */
   readonly checkObservations?: ObservationChecks | undefined;
   /** Returns the roles of each connection. Default: every connection has all roles. */
   readonly authorize?: Authorize | undefined;
   /**
-   * Reserves the seat that an agent presents a join token for, or refuses the join; it may take as
-   * long as a world's join (limit `joinMs`). Default: every seat is free.
+   * Reserves the seat for an agent's join token, or refuses the join; its time limit is that of a
+   * world's join (limit `joinMs`). Default: agents join without a token.
    *
-   * The join setting `join_token` is reserved for tokens and never passed to a world, with this
-   * option or without: so an agent joins every server in the same way.
+   * The join setting `join_token` is reserved for tokens and never passed to a world, even without
+   * this option, so that an agent joins every server in the same way.
    */
   readonly joinToken?: JoinToken | undefined;
   /**
@@ -65,10 +68,11 @@ export interface EnvironmentServerOptions {
    * published on `node:diagnostics_channel` (see `channelName`).
    */
   readonly onEvent?: ((event: ServerEvent) => void) | undefined;
-  /** Clock. Default: the machine's. */
+  /** Time source. Default: the machine's clock. */
   readonly time?: TimeSource | undefined;
   /**
-   * Returns the seed of a world that is created without one. Default: from the machine's entropy.
+   * Returns the seed of a world that is created without a seed. Default: from the machine's
+   * entropy.
    */
   readonly randomSeed?: (() => bigint) | undefined;
 }
@@ -82,7 +86,7 @@ export interface CloseOptions {
   readonly graceMs?: number | undefined;
 }
 
-/** Worlds that streams can be connected to. */
+/** A server of worlds, to which streams can be connected. */
 export interface EnvironmentServer extends AsyncDisposable {
   /** Accepts a stream of an agent or an operator. */
   accept(stream: ServerStream): void;
@@ -98,9 +102,9 @@ export interface EnvironmentServer extends AsyncDisposable {
   readonly ready: Promise<void>;
   /**
    * Refuses new streams, worlds and joins, and cuts every sequence short: a RUNNING agent receives
-   * INTERRUPTED, with its final observations, at its next step. A stream without an undelivered end
-   * closes in good order; streams that are left after `graceMs` are cut off with UNAVAILABLE. Then
-   * every world is destroyed.
+   * INTERRUPTED, with its final observations, at its next step. A stream is ended cleanly once it
+   * has no undelivered end; streams that are still open after `graceMs` are cut off with
+   * UNAVAILABLE. Then every world is destroyed.
    *
    * Later calls return the same promise and may only shorten the grace period.
    */
@@ -108,7 +112,7 @@ export interface EnvironmentServer extends AsyncDisposable {
 }
 
 /**
- * Creates an environment server without a network; `serve` puts one on a port.
+ * Creates an environment server without a network; `serve` serves one on a port.
  *
  * @throws Error naming the mistake in a definition, an extension or a property, before clients are
  *   accepted.
@@ -152,7 +156,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   const spectators = createSpectators({
     worlds: registry,
     admission,
-    hasFreeSeats: joinToken === undefined,
+    canJoinWithoutToken: joinToken === undefined,
     time,
     emit,
   });
@@ -160,7 +164,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     ...limits,
     worlds: registry,
     sideChannel,
-    // With a clock of its own, time stands still within a turn.
+    // With a custom time source, no time passes within a turn of the event loop.
     share: new ThreadShare(options.time === undefined ? undefined : () => 0),
     rates: new RequestRates(limits.maxRequestsPerSecond),
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
@@ -225,8 +229,8 @@ function seedOfEntropy(): bigint {
 }
 
 /**
- * Creates the error of a stream that is still open at the end. Later calls of `close` may have
- * shortened the wait.
+ * Creates the error of a stream that is still open after the grace period, which later calls of
+ * `close` may have shortened.
  */
 function cutOff(waitedMs: number): DmEnvRpcError {
   const waited = Math.round(waitedMs);

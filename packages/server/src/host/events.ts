@@ -12,11 +12,11 @@ export interface ConnectionOpened {
   readonly address: string;
 }
 
-/** A stream is closed, and its agent has left. */
+/** A stream was closed; its agent has left, or its seat is held. */
 export interface ConnectionClosed {
   readonly kind: "connection-closed";
   readonly address: string;
-  /** The error, unless it ended in good order. */
+  /** The error, unless the stream ended cleanly. */
   readonly error: Error | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface WorldDestroyed {
 
 /**
  * A world's code threw, took too long or violated its own specs, and the world is gone; with
- * `perAgent`, that of one agent.
+ * `perAgent`, the world of one agent.
  */
 export interface WorldFailed {
   readonly kind: "world-failed";
@@ -64,27 +64,30 @@ export interface AgentJoined {
   readonly agent: AgentId;
 }
 
-/** An agent left a world or was taken out of it. */
+/** An agent left a world or was removed from it. */
 export interface AgentLeft {
   readonly kind: "agent-left";
   readonly worldName: string;
   readonly agent: AgentId;
-  /** The reason; undefined if it asked to leave or its stream ended. */
+  /** The reason; undefined if the agent asked to leave or its stream ended. */
   readonly error: DmEnvRpcError | undefined;
 }
 
-/** A function of a join token's seat failed when the seat was left or given back. */
+/** `hold`, `leave` or `giveBack` of a join token's seat failed. */
 export interface SeatFailed {
   readonly kind: "seat-failed";
   readonly worldName: string;
-  /** The value that its function threw. */
+  /** The value that the function threw. */
   readonly error: unknown;
 }
 
-/** A property or an extension failed with something other than a DmEnvRpcError; the client received INTERNAL. */
+/**
+ * An author's function that answers a single client failed other than by a refusal: a property, an
+ * extension, or a picture or observation for spectators.
+ */
 export interface AnswerFailed {
   readonly kind: "answer-failed";
-  /** Undefined for those of the server. */
+  /** Undefined for a function of the server. */
   readonly worldName: string | undefined;
   /** Description, such as `property "speed"`. */
   readonly what: string;
@@ -98,22 +101,31 @@ export interface SequenceStarted {
   readonly worldName: string;
 }
 
-/** An agent did not step before its clock's deadline; emitted once for each beginning or tick that waits for its step. */
+/**
+ * An agent did not step before its clock's deadline; emitted once for each first-step barrier or
+ * tick that waits for the agent's step.
+ */
 export interface DeadlineMissed {
   readonly kind: "deadline-missed";
   readonly worldName: string;
   readonly agent: AgentId;
 }
 
-/** A real-time world left out ticks because its machine or its author's code was too slow (behaviour 66). */
+/**
+ * A real-time world skipped ticks because its machine or its author's code was too slow (behaviour
+ * 66).
+ */
 export interface TicksMissed {
   readonly kind: "ticks-missed";
   readonly worldName: string;
-  /** Number of ticks left out in a row. */
+  /** Number of consecutive ticks that were skipped. */
   readonly count: number;
 }
 
-/** Environments of a batch threw, took too long or broke their specs; their sequences were cut short (behaviour 72). */
+/**
+ * Environments of a batch threw, took too long or violated their specs; their sequences were cut
+ * short (behaviour 72).
+ */
 export interface SlotsFailed extends SlotFailures {
   readonly kind: "slots-failed";
   readonly worldName: string;

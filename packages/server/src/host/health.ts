@@ -9,17 +9,17 @@ type Status = HealthCheckResponse_ServingStatus;
 export interface HealthBoard {
   /** The service for Connect's router. */
   readonly service: ServiceImpl<typeof Health>;
-  /** Sets if a service is serving. Initially all are. */
+  /** Sets whether a service is serving. Initially all services are. */
   setServing(service: string, isServing: boolean): void;
-  /** Reports all services as not serving, for good. */
+  /** Reports all services as not serving from now on. */
   stopServing(): void;
   /** Ends every Watch. */
   close(): void;
 }
 
 /**
- * Creates the health of a server: overall (the empty name) and of each of some services by name.
- * `serve` has one already.
+ * Creates a health board: the health of the whole server (the empty name) and of each named
+ * service. `serve` includes one.
  */
 export function createHealthBoard(names: readonly string[]): HealthBoard {
   const services: ReadonlySet<string> = new Set(["", ...names]);
@@ -48,7 +48,7 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
           return { status };
         }
         throw new ConnectError(
-          `there is no service "${service.slice(0, 200)}" here; there are: ${namesOf(services)}`,
+          `unknown service "${service.slice(0, 200)}": expected one of ${namesOf(services)}`,
           Code.NotFound,
         );
       },
@@ -103,5 +103,7 @@ async function change(watchers: Set<() => void>, signal: AbortSignal): Promise<v
 }
 
 function namesOf(services: ReadonlySet<string>): string {
-  return [...services].map((name) => (name === "" ? '"" (all of it)' : `"${name}"`)).join(", ");
+  return [...services]
+    .map((name) => (name === "" ? '"" (the whole server)' : `"${name}"`))
+    .join(", ");
 }

@@ -88,7 +88,7 @@ describe("a join token", () => {
     await peer.join(worldName);
   });
 
-  it("comes in a join setting that no world sees, which goes before the metadata", async () => {
+  it("may be a join setting, which no world receives and which takes precedence over the metadata", async () => {
     const { log, take } = seats();
     const { server, world } = await start({ joinToken: take });
     await connectPeer(server).join(world, { join_token: "abc", width: 3 });
@@ -143,7 +143,7 @@ describe("a join token", () => {
     await expect(peer.join(world, { join_token: 7 })).rejects.toThrow(/^3: .*join_token.*string/);
   });
 
-  it("is asked for when the rest of the join is right, and its refusal is the join's error", async () => {
+  it("is checked only if the join is otherwise valid, and its refusal fails the join", async () => {
     const { log, take } = seats();
     const { server, world } = await start({ joinToken: take });
     const peer = connectPeer(server);
@@ -221,7 +221,7 @@ describe("the seat of a join token", () => {
     expect(log).toEqual(["leave abc"]);
   });
 
-  it("is left when the world ends, not first when the stream does", async () => {
+  it("is left as soon as the world ends, not only when the stream ends", async () => {
     const { log, peer, host, world } = await joined({ onDestroy: "force" });
     await host.destroyWorld(world);
     expect(log).toEqual(["leave abc"]);
@@ -230,7 +230,7 @@ describe("the seat of a join token", () => {
     expect(log).toEqual(["leave abc"]);
   });
 
-  it("is left when the agent is taken out of the world", async () => {
+  it("is left when the agent is removed from the world", async () => {
     const clock = lockstep({ deadlineMs: 10, onMissedDeadline: "leave" });
     const { log, peer, server, world, time } = await joined({ clock });
     const other = bearer(server, "other");

@@ -11,7 +11,7 @@ import type { Emit } from "./events.ts";
  * Reserves the seat of a join token before the join reaches its world.
  *
  * @param token The string in the join setting `join_token`, else the bearer token in the stream's
- *   metadata (`authorization: Bearer …`); undefined without either.
+ * metadata (`authorization: Bearer …`); undefined if the agent sent no token.
  * @throws DmEnvRpcError that refuses the join, such as UNAUTHENTICATED or PERMISSION_DENIED; any
  *   other error refuses it as INTERNAL.
  */
@@ -19,20 +19,20 @@ export type JoinToken = (token: string | undefined, worldName: string) => Awaita
 
 /** Options of `createTakeSeat`. */
 export interface SeatTakingOptions {
-  /** Without it, every seat is free. */
+  /** Default: agents join without a token. */
   readonly joinToken: JoinToken | undefined;
   readonly joinMs: number;
   readonly time: TimeSource;
   readonly emit: Emit;
 }
 
-const freeSeat: TakenSeat = { leave() {}, giveBack() {} };
+const unreservedSeat: TakenSeat = { leave() {}, giveBack() {} };
 
 /** Creates the function that reserves the seats of join tokens. */
 export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOptions): TakeSeat {
   if (joinToken === undefined) {
     return (_token, _worldName, done) => {
-      done(freeSeat);
+      done(unreservedSeat);
       return () => {};
     };
   }
@@ -74,7 +74,7 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
   };
 }
 
-/** Returns the same seat; failures of its functions are reported. */
+/** Returns the same seat, with functions that report their failures. */
 function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat {
   const call = async (run: () => unknown): Promise<void> => {
     try {

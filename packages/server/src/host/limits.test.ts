@@ -61,7 +61,7 @@ describe("limits", () => {
     expect(() => limitsFrom({ maxWorld: 1 } as never)).toThrow(/no limit "maxWorld"; .*maxWorlds/);
   });
 
-  it("maxWorlds: refuses a world more until one is destroyed", async () => {
+  it("maxWorlds: refuses one more world until another is destroyed", async () => {
     await using server = createEnvironmentServer({ worlds: [tally()], limits: { maxWorlds: 2 } });
     const peer = connectPeer(server);
     const first = await peer.createWorld();
@@ -133,7 +133,7 @@ describe("limits", () => {
     ["reset", "resetMs"],
     ["step", "stepMs"],
   ] as const)(
-    "a world that takes too long in %s fails alone, by the name of %s",
+    "a world that takes too long in %s fails, and no other; the error names %s",
     async (where, limit) => {
       const time = manualTime();
       const events: ServerEvent[] = [];

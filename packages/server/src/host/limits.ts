@@ -15,53 +15,78 @@ class ServerLimitTable extends ListenLimitTable {
   readonly joinMs: Limit = { default: 30_000, unit: "ms" };
   /** Milliseconds for a world's `start`, which begins a sequence. Default 30,000. */
   readonly resetMs: Limit = { default: 30_000, unit: "ms" };
-  /** Milliseconds for a world's `step`, and for what answers a property or an extension of a world. Default 30,000. */
+  /**
+   * Milliseconds for a world's `step`, and for each call of a property or extension.
+   * Default 30,000.
+   */
   readonly stepMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Process streams at a time, on all connections: those of agents and of operators; and as many
-   * calls of health, reflection and other services. One more is ended with RESOURCE_EXHAUSTED.
-   * Default 10,000.
+   * Maximum number of open Process streams on all connections, and separately of open calls of
+   * other services, such as health and reflection. A further stream or call is ended with
+   * RESOURCE_EXHAUSTED. Default 10,000.
    */
   override readonly maxStreams: Limit = { default: 10_000, unit: "count" };
-  /** Worlds at a time. A create of one more is answered with RESOURCE_EXHAUSTED. Default 1,000. */
+  /**
+   * Maximum number of worlds. A create of a further world is answered with RESOURCE_EXHAUSTED.
+   * Default 1,000.
+   */
   readonly maxWorlds: Limit = { default: 1_000, unit: "count" };
   /**
-   * Agents in one world, regardless of its own `agents.max`. A join of one more is answered with
-   * RESOURCE_EXHAUSTED. Default 1,000.
+   * Maximum number of agents in one world, regardless of the world's `agents.max`. A further join
+   * is answered with RESOURCE_EXHAUSTED. Default 1,000.
    */
   readonly maxAgentsPerWorld: Limit = { default: 1_000, unit: "count" };
-  /** Slots in all batches of one world, each of which also counts as an agent for the world's own `agents.max`. A join of more is answered with RESOURCE_EXHAUSTED. Default 16,384. */
+  /**
+   * Maximum number of slots in all batches of one world. Each slot also counts towards the world's
+   * `agents.max`. A join that exceeds the limit is answered with RESOURCE_EXHAUSTED.
+   * Default 16,384.
+   */
   readonly maxSlotsPerWorld: Limit = { default: 16_384, unit: "count" };
-  /** Elements of one tensor, after a broadcast too; checked before anything is allocated. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
+  /**
+   * Maximum number of elements of one tensor, before and after broadcasting; checked before
+   * anything is allocated. A request above it is answered with RESOURCE_EXHAUSTED. Default 2^24.
+   */
   readonly maxElements: Limit = { default: defaultMaxElements, unit: "count" };
-  /** Bytes of one string in a tensor, in UTF-8. The request is answered with RESOURCE_EXHAUSTED. Default 2^24. */
+  /**
+   * Maximum number of bytes of one string in a tensor, in UTF-8. A request above it is answered
+   * with RESOURCE_EXHAUSTED. Default 2^24.
+   */
   readonly maxStringBytes: Limit = { default: defaultMaxStringBytes, unit: "bytes" };
   /**
-   * Actions or requested observations of a step, and elements of a PROTO tensor. In other requests,
-   * the total size of maps and lists, except those of numbers: settings, keys, strings, protos. A repeated key counts
-   * each time. The request is answered with RESOURCE_EXHAUSTED. Default 2^16.
+   * Maximum number of actions or requested observations of a step, and of elements of a PROTO
+   * tensor. In other requests, the maximum total size of maps and lists (settings, keys, strings,
+   * protos), without lists of numbers. A repeated key counts each time. A request above it is
+   * answered with RESOURCE_EXHAUSTED. Default 2^16.
    */
   readonly maxEntries: Limit = { default: defaultMaxEntries, unit: "count" };
-  /** Dimensions of one tensor; 64 is NumPy's limit. The request is answered with RESOURCE_EXHAUSTED. Default 64. */
+  /**
+   * Maximum number of dimensions of one tensor; 64 is NumPy's limit. A request above it is answered
+   * with RESOURCE_EXHAUSTED. Default 64.
+   */
   readonly maxDimensions: Limit = { default: defaultMaxDimensions, unit: "count" };
   /**
-   * Work of decoding one request, which is refused with RESOURCE_EXHAUSTED before it is decoded. A field costs 1, and 4 if
-   * it holds a string, bytes or a message. Numbers in one packed field cost 1 for every 16 bytes of integers in a
-   * step, and 1 for every two in any other request, whose strings cost 1 for every 32 bytes. The bytes of INT8, UINT8 and BOOL
-   * tensors, and of a step's floats and strings, are free. 2^18 take 33 ms at most. Default 2^18.
+   * Maximum work to decode one request, in units; a request above it is refused with
+   * RESOURCE_EXHAUSTED before it is decoded. A field costs 1 unit, or 4 if it holds a string, bytes
+   * or a message. A packed field of numbers costs 1 more per 16 bytes of integers in a step, and 1
+   * more per two numbers in any other request. Strings in other requests cost 1 more per 32 bytes.
+   * The bytes of INT8, UINT8 and BOOL tensors, and of a step's floats and strings, are free.
+   * Decoding 2^18 units takes at most 33 ms. Default 2^18.
    */
   readonly maxMessageWork: Limit = { default: defaultMaxMessageWork, unit: "count" };
   /**
-   * Requests of one stream that are read ahead; past it the server stops reading, without losing
-   * any. Default 256.
+   * Maximum number of requests of one stream that are read ahead; above it the server pauses
+   * reading, without losing requests. Default 256.
    */
   readonly maxQueuedRequests: Limit = { default: 256, unit: "count" };
   /**
-   * Bytes of the requests of one stream that are read ahead, after inflation; the request that
-   * exceeds it is the last. Default 1 MiB.
+   * Bytes of the requests of one stream that are read ahead, after decompression. Reading pauses
+   * after the request that exceeds it. Default 1 MiB.
    */
   readonly maxQueuedBytes: Limit = { default: 1024 * 1024, unit: "bytes" };
-  /** Milliseconds that `authorize` may take; then the stream is ended with DEADLINE_EXCEEDED. Default 10,000. */
+  /**
+   * Milliseconds for `authorize`; a stream that takes longer is ended with DEADLINE_EXCEEDED.
+   * Default 10,000.
+   */
   readonly authorizeMs: Limit = { default: 10_000, unit: "ms" };
   /**
    * Milliseconds after which a stream that has joined no world and sends no requests is ended with
@@ -92,8 +117,8 @@ const table = new ServerLimitTable();
 export const defaultLimits: ServerLimits = readLimits(table);
 
 /**
- * Limits for a server that only trusted clients reach, such as a training cluster: wider where the
- * defaults are those of a server on the open internet.
+ * Limits for a server that only trusted clients can reach, such as a training cluster: wider than
+ * the defaults, which protect a server on the open internet.
  *
  * @example
  * await serve({ worlds: [world], limits: { ...trustedLimits, maxWorlds: 10_000 } });

@@ -65,12 +65,15 @@ it("idleStreamMs: resets calls of other services that say nothing, and lets watc
   expect(watching.closed).toBe(false);
 });
 
-it.each([reflection, watch])("%s takes no message that is no question", async (path) => {
-  await using server = await start({});
-  using client = connection(server);
-  const call = client.call(path);
-  const header = Buffer.alloc(5);
-  header.writeUInt32BE(64 * 1024 + 1, 1);
-  call.write(header);
-  expect(await statusOf(call)).toBe("8");
-});
+it.each([reflection, watch])(
+  "%s refuses a message that is larger than any valid request",
+  async (path) => {
+    await using server = await start({});
+    using client = connection(server);
+    const call = client.call(path);
+    const header = Buffer.alloc(5);
+    header.writeUInt32BE(64 * 1024 + 1, 1);
+    call.write(header);
+    expect(await statusOf(call)).toBe("8");
+  },
+);

@@ -24,16 +24,16 @@ import { WorldHost } from "../engine/world-host.ts";
 import { WorldSettings } from "../engine/world-settings.ts";
 
 /**
- * A world whose agents share only its name and settings: each agent has a world of its own, with a
- * seed of its own, whose failure ends only that world.
+ * A world whose agents share only its name and settings. Each agent has a separate world with a
+ * separate seed; a failure ends only that agent's world.
  */
 export class PerAgentWorlds implements HostedWorld {
   readonly name: string;
   readonly definition: UntypedWorldDefinition;
   readonly #options: HostOptions;
-  /** Settings of the create, with the random source that each agent's seed is derived from. */
+  /** Settings of the create, with the random source from which each agent's seed is derived. */
   readonly #settings: WorldSettings;
-  /** The world of each agent, by the number that events give the agent. */
+  /** The world of each agent, by the agent's number in events. */
   readonly #worlds = new Map<AgentId, SharedWorld>();
   /** Number of slots of each agent that joined as a batch. */
   readonly #slots = new Map<AgentId, number>();
@@ -47,7 +47,7 @@ export class PerAgentWorlds implements HostedWorld {
   #closing: DmEnvRpcError | undefined;
   #isGone = false;
 
-  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */
+  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or invalid. */
   constructor(options: HostOptions) {
     const { name, definition } = options;
     this.#settings = new WorldSettings(options);
@@ -135,7 +135,7 @@ export class PerAgentWorlds implements HostedWorld {
     });
   }
 
-  /** @throws DmEnvRpcError if no agent can join, or not one with so many slots. */
+  /** @throws DmEnvRpcError if the world has no room for another agent, or for that many slots. */
   #checkRoom(request: BatchRequest | undefined): void {
     if (this.#closing !== undefined) {
       throw this.#closing;
@@ -163,7 +163,7 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   /**
-   * @param seed The seed of the join; by default the next that is derived from the create's.
+   * @param seed The seed of the join. Default: the next seed derived from the seed of the create.
    * @throws DmEnvRpcError if the environment cannot be joined as a batch.
    */
   #add(seed: bigint | undefined, request: BatchRequest | undefined): SharedWorld {
@@ -185,7 +185,7 @@ export class PerAgentWorlds implements HostedWorld {
     return world;
   }
 
-  /** Returns the options of a batch's world instead. */
+  /** Returns the options that a batch's world overrides. */
   #batch(
     agent: AgentId,
     request: BatchRequest,
@@ -209,7 +209,10 @@ export class PerAgentWorlds implements HostedWorld {
     };
   }
 
-  /** Reports an event of one agent's world as one of this world, with the agent's number here. */
+  /**
+   * Reports an event of one agent's world as an event of this world, with the agent's number in
+   * this world.
+   */
   #report(agent: AgentId, event: WorldEvent): void {
     const { emit } = this.#options;
     switch (event.kind) {
@@ -264,7 +267,7 @@ export class PerAgentWorlds implements HostedWorld {
 
   /**
    * Returns the settings of a reset of the world for one agent, with a seed derived from the common
-   * one.
+   * seed.
    */
   #withOwnSeed(settings: PackedSettings): PackedSettings {
     const spec = this.definition.resetWorldSettings?.[seedSetting];
@@ -364,7 +367,7 @@ function tooManySlots(name: string, size: number, room: number): DmEnvRpcError {
   );
 }
 
-/** A function that calls back at its call number `count`. */
+/** Returns a function that calls `callback` when it is called for the `count`-th time. */
 function afterAll(count: number, callback: () => void): () => void {
   let left = count;
   return () => {

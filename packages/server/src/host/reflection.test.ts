@@ -96,7 +96,7 @@ describe("reflection", () => {
     ).toEqual([5, 5, 5, 5, 5, 3, false]);
   });
 
-  it("tells the files of extensions: of properties, and those that it was given", async () => {
+  it("describes the properties extension and the files in `descriptors`", async () => {
     await using server = await serving({
       worlds: [tally()],
       descriptors: [file_google_protobuf_struct],

@@ -8,7 +8,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import type { ListenOptions } from "@dm-env-rpc/transport";
 
-/** A request, in v1 and in v1alpha. */
+/** A request of v1 or v1alpha. */
 type Question =
   | { readonly case: "listServices"; readonly value: string }
   | { readonly case: "fileByFilename"; readonly value: string }
@@ -20,7 +20,7 @@ type Question =
   | { readonly case: "allExtensionNumbersOfType"; readonly value: string }
   | { readonly case: undefined };
 
-/** A response, in v1 and in v1alpha. */
+/** A response of v1 or v1alpha. */
 type Answer =
   | { case: "listServicesResponse"; value: { service: { name: string }[] } }
   | { case: "fileDescriptorResponse"; value: { fileDescriptorProto: Uint8Array<ArrayBuffer>[] } }
@@ -30,17 +30,20 @@ type Answer =
     }
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
 
-/** Concurrent calls of reflection, which serves tools and their users: each takes some 100 KB while it is not read. */
+/**
+ * Maximum number of concurrent calls of reflection, which serves tools and their users: each call
+ * takes some 100 KB while its responses are not read.
+ */
 const maxReflectionCalls = 64;
 
 const reflectionPrefix = "/grpc.reflection.";
 
-/** Size limit of a request: the requests of reflection and health are names. */
+/** Size limit of a request of reflection or health, which contains only names. */
 export const maxQuestionBytes: number = 64 * 1024;
 
 /**
- * Adds reflection, v1 and v1alpha, to a router: of every service that the router has at the first
- * request, and of `files` (grpc.reflection.v1). `serve` includes it.
+ * Adds gRPC reflection (v1 and v1alpha) to a router. It describes every service that the router has
+ * when the first request arrives, and `files`. `serve` includes it.
  */
 export function addReflection(router: ConnectRouter, files: readonly DescFile[]): void {
   let described: Described | undefined;
@@ -172,7 +175,7 @@ function answerQuestion(described: Described, question: Question): Answer {
   }
 }
 
-/** The file that declares a type, a service, or one of their members. */
+/** Returns the file that declares a type, a service, or one of their members. */
 function fileOf(types: Registry, symbol: string): DescFile | undefined {
   for (let name = symbol.replace(/^\./, ""); name !== ""; name = parentOf(name)) {
     const known = types.get(name);
@@ -235,7 +238,7 @@ function encodedWithImports(file: DescFile): Uint8Array<ArrayBuffer>[] {
 function notFound(asked: string): Answer {
   return failure(
     "NOT_FOUND",
-    `this server has no "${asked.slice(0, 200)}"; list_services says what there is`,
+    `unknown symbol or file "${asked.slice(0, 200)}"; call list_services to list the services`,
   );
 }
 

@@ -43,8 +43,8 @@ export interface ServeOptions extends EnvironmentServerOptions {
    */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Serves a page at `/` that shows the worlds live and lets people play them. It calls this server
-   * as any page does: with the role `spectator` to watch, `agent` to play. Default false.
+   * Serves a page at `/` that shows the worlds live and lets people play them. Like any page, it
+   * needs the role `spectator` to watch and `agent` to play. Default false.
    */
   readonly page?: boolean | undefined;
   /**
@@ -60,7 +60,7 @@ export interface ServeOptions extends EnvironmentServerOptions {
 export interface Server extends AsyncDisposable {
   readonly host: string;
   readonly port: number;
-  /** Such as `http://127.0.0.1:8980`, or `unix:/path`. */
+  /** URL of the server, such as `http://127.0.0.1:8980` or `unix:/path`. */
   readonly url: string;
   /** Names of the current worlds. */
   worldNames(): readonly string[];
@@ -68,9 +68,9 @@ export interface Server extends AsyncDisposable {
   worlds(): readonly ServedWorld[];
   readonly sessionCount: number;
   /**
-   * Closes in steps: health reports NOT_SERVING, and new streams are refused; agents receive their
-   * ends, and streams end, as in `EnvironmentServer.close`; then the port closes. Anything still
-   * open `graceMs` (default 0) after the call is cut off.
+   * Closes the server in steps. Health reports NOT_SERVING, and new streams are refused; agents
+   * receive their ends and streams are ended, as in `EnvironmentServer.close`; then the port is
+   * closed. Anything still open `graceMs` (default 0) after the call is cut off.
    *
    * Later calls return the same promise and may only shorten the grace period.
    */
@@ -84,8 +84,8 @@ export interface Server extends AsyncDisposable {
  * @throws DmEnvRpcError if the port is in use, a certificate cannot be used, or a premade world
  *   cannot be created.
  * @throws RangeError if a limit or an allowed origin is malformed.
- * @throws Error naming the mistake in a definition, or if the host is beyond this machine, in plain
- *   text and without `allowInsecure`.
+ * @throws Error naming the mistake in a definition, or if the server would serve plain text beyond
+ * this machine without `allowInsecure`.
  *
  * @example
  * const server = await serve({ worlds: [world], port: 8980 });
@@ -119,7 +119,7 @@ export async function serve(options: ServeOptions): Promise<Server> {
       allowedOrigins: options.allowedOrigins,
       byteStreams: new Map([[watchWorldPath, environments.spectators.watchWorldBytes]]),
       files,
-      // Worlds receive the values of borrowed scalars, and requests that wait copy them.
+      // Borrowed scalars are safe: worlds receive their values, and queued steps are copied.
       codecs: {
         request: createRequestCodec({ ...limits, borrowScalars: true }),
         response: createResponseCodec(),
@@ -155,7 +155,10 @@ export async function serve(options: ServeOptions): Promise<Server> {
   };
 }
 
-/** The port stays open until the streams are gone, so that health stays available. */
+/**
+ * Creates `Server.close`. The port stays open until the streams are closed, so that health stays
+ * available.
+ */
 function createClose(
   environments: EnvironmentServer,
   listener: Listener,

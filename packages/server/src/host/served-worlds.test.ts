@@ -30,7 +30,7 @@ it("lists the worlds of a server with their counts", async () => {
   expect(before).toEqual([{ ...fresh, name: premade, premade: true }]);
 });
 
-it("a world is there when it has been made, and with its news", async () => {
+it("`worlds()` is up to date whenever an event is emitted", async () => {
   const told: [string, readonly ServedWorld[]][] = [];
   const length = (n: number) => ({ length: n });
   await using server = createEnvironmentServer({
@@ -57,7 +57,7 @@ it("a world is there when it has been made, and with its news", async () => {
   ]);
 });
 
-it("agents with an environment each count for the world that they joined", async () => {
+it("with perAgent, agents and sequences are counted for the world that was joined", async () => {
   const alone = defineEnvironment({
     name: "alone",
     actions: { go: t.int32() },

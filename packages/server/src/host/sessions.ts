@@ -24,7 +24,7 @@ export class Sessions {
   readonly #options: SessionsOptions;
   readonly #host: SessionHost;
   readonly #sessions = new Set<Session>();
-  /** Open streams, including those without a session yet. */
+  /** Number of open streams, including streams without a session yet. */
   #streams = 0;
   #closing: DmEnvRpcError | undefined;
   #cancelSweep: (() => void) | undefined;
@@ -50,7 +50,7 @@ export class Sessions {
       stream.abort(
         new DmEnvRpcError(
           "RESOURCE_EXHAUSTED",
-          `this server takes ${maxStreams} streams at a time and has them; try again later (limit: maxStreams)`,
+          `too many streams: expected at most ${maxStreams}; try again later (limit: maxStreams)`,
         ),
       );
       return;
@@ -115,7 +115,7 @@ export class Sessions {
     });
   }
 
-  /** Ends streams that have joined no world and send no requests, while there are any streams. */
+  /** Ends streams that have joined no world and send no requests, until all streams are closed. */
   #sweepLater(): void {
     const { idleStreamMs, time } = this.#options;
     if (idleStreamMs === 0 || this.#cancelSweep !== undefined) {
@@ -138,6 +138,6 @@ export class Sessions {
 function idleTooLong(idleStreamMs: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "DEADLINE_EXCEEDED",
-    `nothing was asked on this stream for ${idleStreamMs} ms, and it has joined no world; connect again when there is something to ask (limit: idleStreamMs)`,
+    `stream idle: it joined no world and sent no request for ${idleStreamMs} ms; connect again when you need it (limit: idleStreamMs)`,
   );
 }

@@ -20,10 +20,10 @@ import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
 import type { WatchedWorld, WorldRegistry } from "./world-registry.ts";
 
-/** Most worlds that a list contains. */
+/** Maximum number of worlds in a list. */
 const maxListed = 1_000;
 
-/** Agents of one world that are watched at a time: each has frames of its own. */
+/** Maximum number of agents of one world that are watched at a time; each has separate frames. */
 const maxViews = 16;
 
 /** Default rate of a list, in responses per second. */
@@ -34,16 +34,16 @@ export interface SpectatorsOptions {
   readonly worlds: Pick<WorldRegistry, "watch" | "watched" | "size">;
   readonly admission: Admission;
   /** True if agents join without a join token. */
-  readonly hasFreeSeats: boolean;
+  readonly canJoinWithoutToken: boolean;
   readonly time: TimeSource;
   readonly emit: Emit;
 }
 
 /** A caller that was admitted. */
 interface Viewer {
-  /** Aborts when its call or the server ends. */
+  /** Aborts when the viewer's call or the server ends. */
   readonly signal: AbortSignal;
-  /** True if it may join a world, too. */
+  /** True if the viewer may also join worlds. */
   readonly canJoin: boolean;
 }
 
@@ -52,7 +52,7 @@ type Call = Pick<ByteCall, "values" | "signal">;
 /** The service of spectators. */
 export interface Spectators {
   readonly service: ServiceImpl<typeof SpectatorService>;
-  /** WatchWorld as bytes: each frame is encoded once for all its viewers. */
+  /** WatchWorld as bytes, so that each frame is encoded once for all viewers. */
   readonly watchWorldBytes: ByteStream;
 }
 
@@ -63,13 +63,13 @@ interface ServedSpectators extends Spectators {
 }
 
 /**
- * Creates the service for spectators (behaviour 75): read-only, without a seat, and without cost
- * for agents.
+ * Creates the service for spectators (behaviour 75). It is read-only and needs no seat; agents
+ * never wait for a viewer.
  */
 export function createSpectators({
   worlds,
   admission,
-  hasFreeSeats,
+  canJoinWithoutToken,
   time,
   emit,
 }: SpectatorsOptions): ServedSpectators {
@@ -90,7 +90,7 @@ export function createSpectators({
     requireRole(roles, "spectator", "watch worlds");
     return {
       signal: AbortSignal.any([call.signal, closed.signal]),
-      canJoin: hasFreeSeats && roles.has("agent"),
+      canJoin: canJoinWithoutToken && roles.has("agent"),
     };
   };
 
@@ -102,7 +102,7 @@ export function createSpectators({
     if (existing?.of !== watched && views >= maxViews) {
       throw new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `too many agents are watched: expected at most ${maxViews} in one world at a time, received one more; watch one that others watch, or try again later`,
+        `too many watched agents: expected at most ${maxViews} in one world, received one more; watch an agent that others watch, or try again later`,
       );
     }
     const shared =
@@ -149,7 +149,7 @@ export function createSpectators({
       yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
     }
     while (seen !== undefined) {
-      // The frames themselves have the highest rate: waiting for both would halve it.
+      // LiveWorld already limits frames to `maxRate`; pausing here as well would halve that rate.
       if (periodMs > 1_000 / maxRate) {
         await pause(time, periodMs, signal);
       }
@@ -217,13 +217,13 @@ function withInfo(frame: WatchWorldResponse, info: WorldInfo): WatchWorldRespons
   return create(WatchWorldResponseSchema, { ...frame, info });
 }
 
-/** @throws DmEnvRpcError NOT_FOUND unless the world exists. */
+/** @throws DmEnvRpcError NOT_FOUND if the world does not exist. */
 function find(worlds: SpectatorsOptions["worlds"], name: string): WatchedWorld {
   const watched = worlds.watched(name);
   if (watched === undefined) {
     throw new DmEnvRpcError(
       "NOT_FOUND",
-      `there is no world "${name.slice(0, 200)}"; WatchWorlds lists those that there are`,
+      `unknown world "${name.slice(0, 200)}"; WatchWorlds lists the current worlds`,
     );
   }
   return watched;

@@ -31,7 +31,7 @@ export interface WorldRegistryOptions {
   readonly emit: Emit;
 }
 
-/** A created world. */
+/** A created world as spectators and `worlds()` see it. */
 export interface WatchedWorld {
   readonly host: SpectatedWorld;
   readonly served: ServedWorld;
@@ -44,7 +44,7 @@ export class WorldRegistry implements Worlds {
   readonly #served = new Map<string, WatchedWorld>();
   readonly #options: WorldRegistryOptions;
   #created = 0;
-  /** The error of later creates, once the server closes. */
+  /** The error of creates once the server is closing. */
   #closing: DmEnvRpcError | undefined;
 
   /** @throws Error naming the fault of a definition. */
@@ -65,17 +65,17 @@ export class WorldRegistry implements Worlds {
     return [...this.#served.values()].map(({ served }) => ({ ...served }));
   }
 
-  /** The worlds that spectators can watch. */
+  /** Returns the created worlds. */
   watch(): readonly WatchedWorld[] {
     return [...this.#served.values()];
   }
 
-  /** The world of a name that spectators can watch: one object for as long as it exists. */
+  /** Returns the created world with this name; the same object for as long as the world exists. */
   watched(name: string): WatchedWorld | undefined {
     return this.#served.get(name);
   }
 
-  /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
+  /** @throws DmEnvRpcError NOT_FOUND naming the current worlds. */
   get(name: string): HostedWorld {
     const host = this.#worlds.get(name);
     if (host !== undefined) {
@@ -84,18 +84,19 @@ export class WorldRegistry implements Worlds {
     const names = this.names();
     const known =
       names.length === 0
-        ? "there are none; create one first"
-        : `there are: ${names
+        ? "the server has no worlds, create one first"
+        : `current worlds: ${names
             .slice(0, 16)
             .map((known) => `"${known}"`)
             .join(", ")}${names.length > 16 ? ` and ${names.length - 16} more` : ""}`;
-    throw new DmEnvRpcError("NOT_FOUND", `there is no world "${shorten(name)}"; ${known}`);
+    throw new DmEnvRpcError("NOT_FOUND", `unknown world "${shorten(name)}"; ${known}`);
   }
 
   /**
    * Creates a world.
    *
-   * @param premade True for a world that exists from the start, which is never idle.
+   * @param premade True for a world that exists from the start. Such a world is never destroyed as
+   * idle.
    * @throws DmEnvRpcError if there is no room for the world or a setting is invalid.
    */
   create(settings: PackedSettings, done: Done<HostedWorld>, premade = false): void {
@@ -106,7 +107,7 @@ export class WorldRegistry implements Worlds {
     if (singleWorld && this.#worlds.size > 0) {
       throw new DmEnvRpcError(
         "ALREADY_EXISTS",
-        "this server has one world at a time, and it exists; join it, or destroy it first",
+        "this server has one world at a time, which exists already; join it, or destroy it first",
       );
     }
     if (this.#worlds.size >= limits.maxWorlds) {

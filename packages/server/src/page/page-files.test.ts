@@ -25,7 +25,7 @@ test("a server with a page serves it, and lets it load nothing from elsewhere", 
   }
 });
 
-test("a page's files are served over HTTP/2, too, and their heads alone", async () => {
+test("a page's files are served over HTTP/2, also for HEAD requests", async () => {
   await using server = await serving({ worlds: [tally()], page: true });
   const session = connect(server.url);
   try {

@@ -34,8 +34,8 @@ const contentTypes = {
 } as const;
 
 /**
- * The files of the page that `serve({ page: true })` serves, by path, for a listener of your own. The page calls
- * `SpectatorService` and `Environment` on the port that it comes from.
+ * Returns the files of the page that `serve({ page: true })` serves, by path, for your own
+ * listener. The page calls `SpectatorService` and `Environment` on the port that it comes from.
  *
  * @throws Error if the package was not built.
  */

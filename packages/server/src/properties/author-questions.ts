@@ -11,7 +11,7 @@ export interface Question {
   readonly name: string;
 }
 
-/** The name of a question in errors and events, such as `property "speed"`. */
+/** Returns the name of a question in errors and events, such as `property "speed"`. */
 export function nameOf({ of, name }: Question): string {
   return `${of === "properties" ? "property" : "extension"} "${name}"`;
 }

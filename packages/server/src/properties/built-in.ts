@@ -26,19 +26,19 @@ export interface WorldFacts {
   };
 }
 
-/** Properties of the server itself, of its worlds, and of the kinds of world that it has. */
+/** Returns the properties of the server, of its worlds and of its kinds of world. */
 export function serverProperties(facts: ServerFacts): PropertyTree {
   return {
     server: {
-      name: text("The software that serves", () => facts.name),
-      version: text("Its version", () => facts.version),
+      name: text("Name of the server software", () => facts.name),
+      version: text("Version of the server software", () => facts.version),
     },
     worlds: {
       names: property(t.string([-1]), {
-        description: "Names of the worlds that there are",
+        description: "Names of the current worlds",
         read: () => [...facts.worldNames()],
       }),
-      count: count("Worlds that there are", () => facts.worldNames().length),
+      count: count("Number of current worlds", () => facts.worldNames().length),
     },
     types: Object.fromEntries(
       facts.definitions.map((definition) => [keyed(definition.name), typeProperties(definition)]),
@@ -46,22 +46,19 @@ export function serverProperties(facts: ServerFacts): PropertyTree {
   };
 }
 
-/** Properties of the world that a connection has joined. */
+/** Returns the properties of the world that a connection has joined. */
 export function worldProperties(facts: WorldFacts): PropertyTree {
   return {
     world: {
-      name: text("Its name", () => facts.name),
-      type: text("Its kind", () => facts.definition.name),
-      version: text("The version of its kind", () => facts.definition.version ?? ""),
-      agents: count("Agents that have joined", () => facts.agentCount),
-      ticks: count("Times that it has advanced", () => facts.state.ticks),
-      sequences: count("Sequences that have begun", () => facts.state.sequences),
-      missed_deadlines: count(
-        "Steps that did not come before their deadline",
-        () => facts.state.missedDeadlines,
-      ),
+      name: text("Name of the world", () => facts.name),
+      type: text("Kind of the world", () => facts.definition.name),
+      version: text("Version of the world's kind", () => facts.definition.version ?? ""),
+      agents: count("Number of joined agents", () => facts.agentCount),
+      ticks: count("Number of ticks of the world", () => facts.state.ticks),
+      sequences: count("Number of sequences that have begun", () => facts.state.sequences),
+      missed_deadlines: count("Number of missed deadlines", () => facts.state.missedDeadlines),
       missed_ticks: count(
-        "Ticks of a real-time clock that were left out because they came too late",
+        "Number of ticks that a real-time clock skipped because they were late",
         () => facts.state.missedTicks,
       ),
     },
@@ -70,8 +67,8 @@ export function worldProperties(facts: WorldFacts): PropertyTree {
 
 function typeProperties(definition: UntypedWorldDefinition): PropertyTree {
   return {
-    description: text("What it is", () => definition.description ?? ""),
-    version: text("Its version", () => definition.version ?? ""),
+    description: text("Description of this kind of world", () => definition.description ?? ""),
+    version: text("Version of this kind of world", () => definition.version ?? ""),
     settings: {
       create: settingProperties(definition.settings),
       join: settingProperties(joinSettingsOf(definition)),
@@ -101,12 +98,12 @@ function settingProperty(setting: Setting): Property {
     return property(spec, { description: "optional" in setting ? "optional" : "required" });
   }
   return property(spec, {
-    description: "optional; what is read is its default",
+    description: "optional; the value is the default",
     read: () => setting.default as never,
   });
 }
 
-/** A "." would be read as a level. */
+/** Returns a name as a key, in which a "." would separate levels. */
 function keyed(name: string): string {
   return name.replaceAll(".", "/");
 }

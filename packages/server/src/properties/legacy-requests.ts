@@ -17,16 +17,16 @@ import {
   writeProperty,
 } from "./property-requests.ts";
 
-/** The requests by which peers of 1.0.x access properties, several keys at once. */
+/** The requests with which 1.0.x peers access properties, several keys at once. */
 export type LegacyPropertyRequest = Extract<
   EnvironmentRequest["payload"],
   { case: "readProperty" | "writeProperty" | "listProperty" }
 >;
 
 /**
- * Answers a property request of a 1.0.x peer. A repeated key is answered once. A write validates
- * all keys and values before it writes any; if one of its writes then fails, the earlier ones
- * remain.
+ * Answers a property request of a 1.0.x peer. A repeated key is answered once. A write checks that
+ * all keys exist before it writes any. Values are validated one by one, so if one is refused, the
+ * earlier writes remain.
  */
 export async function answerLegacyRequest(
   request: LegacyPropertyRequest,

@@ -210,7 +210,7 @@ describe("properties", () => {
     expect(unknown.case === "error" && unknown.value.code).toBe(5);
   });
 
-  it("behaviour 46: are universal before a join, and the world's as well after it", async () => {
+  it("behaviour 46: are those of the server before a join, and also those of the world after it", async () => {
     const { peer } = setUp();
     expect(keys(await list(peer))).toEqual(["title", "server", "worlds", "types"]);
     await expect(read(peer, "size")).rejects.toThrow(/^5: .*"size".*title/);
@@ -267,7 +267,7 @@ describe("properties", () => {
     expect(await read(peer, "types.props.settings.create.size")).toBe(4);
   });
 
-  it("tell the worlds that there are, and how the joined one goes", async () => {
+  it("list the current worlds, and count the ticks and agents of the joined one", async () => {
     const { peer } = setUp();
     expect(await read(peer, "worlds.names")).toEqual([]);
     const world = await peer.createWorld();

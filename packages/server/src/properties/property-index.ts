@@ -9,7 +9,7 @@ import {
 } from "../definition/property.ts";
 import type { Question } from "./author-questions.ts";
 
-/** A property, or a place where properties can be listed, with its full key. */
+/** A property or a record of properties, with its full key. */
 export interface PropertyEntry {
   readonly key: string;
   /** Undefined if the entry can only be listed. */
@@ -20,8 +20,8 @@ export interface PropertyEntry {
 }
 
 /**
- * Properties with a common way to call them: those of a world, between its transitions, or those of
- * a server.
+ * The properties of a world or of a server, with the function that calls them. Properties of a
+ * world are called between its transitions.
  */
 export interface PropertyLayer {
   readonly index: PropertyIndex;
@@ -29,7 +29,7 @@ export interface PropertyLayer {
   call<T>(question: Question, run: () => Awaitable<T>): Promise<T>;
 }
 
-/** The properties of a tree by their full keys, the empty key being the root. */
+/** The entries of a tree by full key. The root has the empty key. */
 export type PropertyIndex = ReadonlyMap<string, PropertyEntry>;
 
 /**
@@ -80,7 +80,7 @@ export function findProperty(
   const known = near.map((entry) => entry.key).join(", ") || "none";
   throw new DmEnvRpcError(
     "NOT_FOUND",
-    `there is no property "${key.slice(0, 200)}"; under "${parent.slice(0, 200)}" there are: ${known}`,
+    `unknown property "${key.slice(0, 200)}"; properties under "${parent.slice(0, 200)}": ${known}`,
   );
 }
 

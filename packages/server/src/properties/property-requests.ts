@@ -29,7 +29,7 @@ import {
 
 /** Properties that a client can access, and its permissions. */
 export interface PropertyContext {
-  /** Layer of the joined world first, then that of the server. */
+  /** The layer of the joined world first, then the layer of the server. */
   readonly layers: readonly PropertyLayer[];
   readonly agent: AgentId | undefined;
   readonly roles: Roles;
@@ -61,8 +61,8 @@ export async function readProperty(context: PropertyContext, key: string): Promi
 /**
  * Writes a property. A number may have any numeric dtype that represents it exactly.
  *
- * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED if it cannot be written, or not by this
- *   connection; INVALID_ARGUMENT without a value.
+ * @throws DmEnvRpcError NOT_FOUND, or PERMISSION_DENIED if the property cannot be written, or the
+ * connection is not an operator; INVALID_ARGUMENT without a value.
  * @throws TensorError if the value does not fit the property's spec, or exceeds a limit.
  */
 export async function writeProperty(

@@ -24,7 +24,7 @@ import { indexProperties, type PropertyLayer } from "./property-index.ts";
 import { answerPropertyRequest, type PropertyContext } from "./property-requests.ts";
 import { worldLayer } from "./world-layer.ts";
 
-/** Answers properties and extensions, in addition to the steps of agents. */
+/** Answers property requests and extension messages. */
 export interface SideChannel {
   /**
    * Answers an extension message, or a property request of a 1.0.x peer.
@@ -133,7 +133,7 @@ function overdue(question: Question, stepMs: number): DmEnvRpcError {
   );
 }
 
-/** Extensions by the type that they answer. */
+/** Returns extensions by the message type that they answer. */
 function byTypeName(extensions: readonly Extension[]): ReadonlyMap<string, Extension> {
   return new Map(extensions.map((known) => [known.typeName, known]));
 }
@@ -142,6 +142,6 @@ function unknownExtension(typeName: string, known: readonly string[]): DmEnvRpcE
   const names = [PropertyRequestSchema.typeName, ...known].join(", ");
   return new DmEnvRpcError(
     "UNIMPLEMENTED",
-    `this server has no extension "${typeName.slice(0, 200)}"; it has: ${names}`,
+    `unknown extension "${typeName.slice(0, 200)}": expected one of ${names}`,
   );
 }

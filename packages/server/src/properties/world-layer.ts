@@ -6,7 +6,10 @@ import { callForClient, type OnFault, type Question } from "./author-questions.t
 import { worldProperties } from "./built-in.ts";
 import { indexProperties, type PropertyLayer } from "./property-index.ts";
 
-/** The properties of a world, its author's and those of every world; no transition runs while one is answered. */
+/**
+ * Returns the properties of a world: its author's and the built-in ones. No transition runs while a
+ * property is read or written.
+ */
 export function worldLayer(world: JoinedWorld, onFault: OnFault): PropertyLayer {
   return {
     index: indexProperties({ ...world.author.properties, ...worldProperties(world) }),

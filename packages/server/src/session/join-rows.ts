@@ -12,15 +12,18 @@ import { Rows } from "./rows.ts";
 export const seatsSetting = "seats";
 
 /**
- * Returns true if one stream can have several seats in a world: agents share it, and it does not
- * declare the setting itself.
+ * Returns true if one stream can have several seats in a world: its agents share the world, and it
+ * does not declare a setting `seats`.
  */
 export function takesSeats({ definition }: HostedWorld): boolean {
   const { perAgent, joinSettings = {} } = definition;
   return perAgent !== true && !Object.hasOwn(joinSettings, seatsSetting);
 }
 
-/** @throws DmEnvRpcError, TensorError unless it is a number of seats, without a token. */
+/**
+ * @throws DmEnvRpcError, TensorError if the setting is not a number of seats of at least 1, or is
+ * more than 1 with a join token.
+ */
 export function readSeats(packed: PackedTensor, token: string | undefined): number {
   const specs = { [seatsSetting]: t.int32({ min: 1 }) };
   const { seats } = readSettings(specs, new Map([[seatsSetting, packed]]), "join", false);
@@ -36,8 +39,8 @@ export function readSeats(packed: PackedTensor, token: string | undefined): numb
 /**
  * Joins a world with several seats, one after the other; if one is refused, none is joined.
  *
- * @param onLeft Called once, when all of them have left the world: if one is removed, the others
- *   leave.
+ * @param onLeft Called once, when all seats have left the world. If one is removed, the others
+ * leave.
  */
 export function joinRows(
   world: HostedWorld,
@@ -49,7 +52,7 @@ export function joinRows(
   const joined: Joined[] = [];
   let gone = 0;
   let reason: DmEnvRpcError | undefined;
-  /** True while not all of them have joined. */
+  /** True until all seats have joined. */
   let isJoining = true;
   const left = (why: DmEnvRpcError | undefined): void => {
     gone += 1;

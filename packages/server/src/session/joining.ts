@@ -90,15 +90,17 @@ export function joinWorld(
   });
 }
 
-/** The error of a request for the joined world on a connection that has joined none. */
+/**
+ * Creates the error of a request for the joined world on a connection that has not joined a world.
+ */
 export function notJoined(what: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
-    `a ${what} needs a world, and this connection has joined none; send a JoinWorldRequest first`,
+    `a ${what} needs a world, but this connection has not joined one; send a JoinWorldRequest first`,
   );
 }
 
-/** The error of a join on a connection that has joined a world. */
+/** Creates the error of a join on a connection that has already joined a world. */
 export function joinedAlready(worldName: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",

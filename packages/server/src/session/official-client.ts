@@ -15,7 +15,7 @@ import type { Peer } from "@dm-env-rpc/transport";
  * Returns the workaround for a peer that is the official Python client, by its user agent;
  * undefined for every other peer.
  *
- * `dm_env_rpc` up to 1.1.7 turns specs into those of `dm_env`, for all actions or observations at
+ * `dm_env_rpc` up to 1.1.7 converts specs to `dm_env` specs, for all actions or observations at
  * once, and raises on two kinds of bounds: on a variable-length spec (`dm_env` broadcasts them to
  * the shape, -1 included), and on a scalar integer from 0 to its dtype's maximum (it adds one to
  * the maximum, in the same dtype). The workaround omits these bounds; the server still checks them.

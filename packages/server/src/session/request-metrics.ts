@@ -10,7 +10,7 @@ export interface RequestAnswered {
   readonly request: ProcessRequest["case"] | "malformed";
   /** Time from its turn to its response, including the wait for other agents. */
   readonly durationMs: number;
-  /** Code of google.rpc.Code in the response, 0 without an error. */
+  /** The google.rpc.Code in the response; 0 if it is not an error. */
   readonly code: number;
 }
 

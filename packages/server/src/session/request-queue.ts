@@ -11,7 +11,7 @@ export interface QueueLimits {
 /** A request whose size counts. */
 type Sized = Pick<UnreadMessage<ProcessRequest>, "size">;
 
-/** Requests of a stream that wait, undecoded, for an earlier one, in order. */
+/** Undecoded requests of a stream that wait, in order, for an earlier request. */
 export class RequestQueue<Request extends Sized = UnreadMessage<ProcessRequest>> {
   readonly #limits: QueueLimits;
   #requests: Request[] = [];

@@ -43,11 +43,11 @@ export interface RowsStep {
   /** A request for each row. */
   readonly rows: readonly StepRequest[];
   readonly requested: readonly Requested[];
-  /** Rows that begin a sequence if they are in none; undefined for all. */
+  /** True for each row that begins a sequence if it is not in one; undefined if all do. */
   readonly begins: readonly boolean[] | undefined;
 }
 
-/** The specs of a stream with several seats: those of one agent with a leading dimension. */
+/** The specs of a stream with several seats: the specs of one agent with a leading dimension. */
 export class RowSpecs {
   readonly #size: number;
   readonly #own: SeatSpecs;
@@ -92,11 +92,11 @@ export class RowSpecs {
   }
 
   /**
-   * Reads a step of all rows: dtypes and shapes. Everything else is checked row by row.
+   * Reads a step of all rows, and checks dtypes and shapes. Everything else is checked row by row.
    *
-   * @param areFirst True if no row is in a sequence: the step is the first of every row, which
-   *   ignores its actions.
-   * @throws DmEnvRpcError, TensorError if it does not fit the specs.
+   * @param areFirst True if no row is in a sequence: the step is then the first of every row, and
+   * its actions are ignored.
+   * @throws DmEnvRpcError, TensorError if the step does not fit the specs.
    */
   read(request: StepRequest, areFirst: boolean): RowsStep {
     const requested = this.#readRequested(request);

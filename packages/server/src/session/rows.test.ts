@@ -95,7 +95,7 @@ describe("behaviour 73: a stream with several seats", () => {
     });
   });
 
-  it("keeps a row that begin_mask names out until it is let in or no row is in a sequence", async () => {
+  it("keeps the rows that begin_mask excludes out of the sequence, until it admits them or no row is in a sequence", async () => {
     const { rows, log } = await setUp(3, {}, { length: 100 });
     const begin = (...flags: number[]) => ({
       begin_mask: tensor("bool", [flags.length], Uint8Array.from(flags)),
@@ -155,7 +155,7 @@ describe("behaviour 73: a stream with several seats", () => {
     await step;
   });
 
-  it("refuses a step of which any row is refused, before any row steps", async () => {
+  it("refuses the whole step if any row's part is refused, before any row steps", async () => {
     const { rows, log } = await setUp(3, {}, { length: 100 });
     await rows.step();
     await rows.step(add(1, 0, 0));
@@ -216,7 +216,7 @@ describe("behaviour 73: a stream with several seats", () => {
     expect(log.filter((event) => event.startsWith("leave"))).toHaveLength(5);
   });
 
-  it("is taken out whole where one row is", async () => {
+  it("loses all its seats if one row is removed", async () => {
     const clock = lockstep({ deadlineMs: 100, onMissedDeadline: "leave" });
     const { server, world, rows, time } = await setUp(2, { clock }, { length: 100 });
     const [other] = (await joinedPeers(server, world, 1)) as [Peer];
@@ -318,7 +318,7 @@ describe("behaviour 73: a stream with several seats", () => {
     ["a step", []],
     ["a reset", ["reset"]],
   ] as const)(
-    "begins anew with every row after %s and a reset of the world, on the clock turns",
+    "starts every row with a first step after %s and a reset of the world, on the clock turns",
     async (_name, before) => {
       const { world, rows } = await setUp(3, { clock: turns() }, { length: 100 });
       for (let i = 0; i < 3; i++) {
@@ -373,7 +373,7 @@ describe("behaviour 73: a stream with several seats", () => {
   });
 
   it.each(steppedClocks)(
-    "plays on the clock %s as an agent on a stream for each row",
+    "gives the same results on the clock %s as one stream per agent",
     async (name) => {
       const clock = clocks[name].make();
       const size = 3;
@@ -398,7 +398,10 @@ describe("behaviour 73: a stream with several seats", () => {
           const alone = await joinedPeers(server, worldAlone, size);
           const running = alone.map(() => false);
           const waiting = new Map<number, Promise<StepResult>>();
-          /** First steps that a reset of other rows answered, which the next step tells. */
+          /**
+           * Results of first steps that were answered during a reset of other rows; the next
+           * response reports them.
+           */
           const begun = new Map<number, StepResult>();
           const isActing = (row: number) => waiting.has(row) && running[row] === true;
           const answers = async () => {

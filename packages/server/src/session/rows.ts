@@ -29,9 +29,9 @@ interface Row {
   readonly seat: SeatView;
   /** The outstanding step: the first of a sequence, or one that acts. */
   pending: "first" | "acting" | undefined;
-  /** Requested observations of that step. */
+  /** Requested observations of the outstanding step. */
   requested: readonly Requested[];
-  /** Result of its step, until the stream has received it. */
+  /** Result of the row's step, until it is sent. */
   answered: { readonly stepType: number; readonly isTerminated: boolean } | undefined;
 }
 
@@ -39,18 +39,19 @@ interface Row {
 interface OpenStep {
   readonly step: RowsStep;
   readonly reply: Reply;
-  /** Rows whose first step is sent once those that act are answered. */
+  /** Rows whose first step is sent once the acting rows are answered. */
   readonly beginning: readonly Row[];
 }
 
 /**
- * Several seats of a shared world on one stream (behaviour 73): a row is an agent in every rule,
- * and one step is a step of each.
+ * Several seats of a shared world on one stream (behaviour 73). Every rule for agents applies to
+ * each row, and one step is a step of every row.
  *
- * A step is answered when every row that acts has its answer, or when the world waits for a row that has one, as on the
- * clock `turns`. Then rows that are in no sequence begin one, unless the step's `begin_mask` keeps them out. A row that
- * still waits, for its turn or for a sequence to begin, does not delay the others: its last observations are sent again,
- * and a later step has its answer.
+ * A step is answered when every acting row has its result, or when the world waits for the next
+ * step of a row that already has its result, as on the clock `turns`. Then rows outside a sequence
+ * begin one, unless the step's `begin_mask` excludes them. A row that still waits, for its turn or
+ * for a sequence to begin, does not delay the others: its last observations are sent again, and its
+ * result is in the response to a later step.
  */
 export class Rows implements Place {
   readonly world: JoinedWorld;
@@ -63,7 +64,7 @@ export class Rows implements Place {
   #open: OpenStep | undefined;
   /** The first error of a row in the open step. */
   #error: DmEnvRpcError | undefined;
-  /** A reset of all rows that waits for the answers to steps of some. */
+  /** A reset of all rows that waits until the outstanding steps of some rows are answered. */
   #openReset: { readonly waiting: Set<Row>; reset(row: Row): void } | undefined;
 
   /** @throws DmEnvRpcError if the world cannot be joined with several seats, or their specs differ. */
@@ -167,8 +168,8 @@ export class Rows implements Place {
   }
 
   /**
-   * Answers the open step when it is complete: at once if every row has its response, otherwise
-   * after the world's transition.
+   * Answers the open step when it is complete: at once if every row has its result, otherwise after
+   * the world's transition.
    */
   #settle(): void {
     const open = this.#open;
@@ -202,14 +203,20 @@ export class Rows implements Place {
     }
   }
 
-  /** Sends the first steps. Not earlier: in lock-step, the acting rows would wait for the next step of one that has begun. */
+  /**
+   * Sends the first steps, only after the acting rows are answered: in lock-step, the acting rows
+   * would otherwise wait for the second step of a row that has just begun.
+   */
   #begin(open: OpenStep): void {
     this.#open = { ...open, beginning: [] };
     this.#send(open.beginning, open.step);
     this.#settle();
   }
 
-  /** True if the world may wait for the next step of a row, which its agent can send only after this answer. */
+  /**
+   * Returns true if the world may wait for the next step of a row, which the client can send only
+   * after this answer.
+   */
   #isAwaited(): boolean {
     return this.#rows.some(({ answered, seat }) => answered && seat.state.kind === "running");
   }
@@ -253,8 +260,9 @@ export class Rows implements Place {
   }
 
   /**
-   * Resets every row. One that waits for its turn is reset once its step is answered, because only then may its agent
-   * ask for it; one that waits for a sequence to begin needs no reset, unless it begins before those are answered.
+   * Resets every row. A row that waits for its turn is reset after its step is answered, because an
+   * agent with an outstanding step must not reset. A row that waits for a sequence to begin needs
+   * no reset, unless it enters the sequence before those steps are answered.
    */
   reset(settings: PackedSettings, reply: Reply): void {
     const waiting = new Set(this.#rows.filter(({ pending }) => pending === "acting"));
@@ -306,7 +314,10 @@ export class Rows implements Place {
     this.#forget();
   }
 
-  /** Clears the observations of the last sequence, which are not those of rows that wait for their first. */
+  /**
+   * Clears the observations of the last sequence, except those of rows whose first result is not
+   * sent yet.
+   */
   #forget(): void {
     for (const { index, answered } of this.#rows) {
       if (answered === undefined) {
@@ -338,7 +349,7 @@ export class Rows implements Place {
   }
 }
 
-/** True if the next step of a seat is the first of a sequence, not the delivery of an end. */
+/** Returns true if the next step of a seat is a first step instead of the delivery of an end. */
 function isFirst({ state }: SeatView): boolean {
   if (state.kind !== "running") {
     return state.kind !== "ended";
@@ -346,7 +357,7 @@ function isFirst({ state }: SeatView): boolean {
   return !state.entered && state.undelivered === undefined;
 }
 
-/** Copies the observations of a row: they are valid until the next response. */
+/** Copies the observations of a row, because they are valid only until the next response. */
 function write({ index, requested }: Row, { observations }: StepResponse): void {
   let next = 0;
   for (const { column, own } of requested) {
@@ -359,7 +370,10 @@ function write({ index, requested }: Row, { observations }: StepResponse): void 
   }
 }
 
-/** Returns an observation of a row itself; a row without an answer is shown in its last step, without an end. */
+/**
+ * Returns `step_type`, `terminated` or `truncated` of a row. A row without a result has the step
+ * type LAST and neither end flag.
+ */
 function toldOf(name: string, answered: Row["answered"]): number {
   const { stepType = stepTypes.last, isTerminated = false } = answered ?? {};
   const hasEnded = answered !== undefined && stepType === stepTypes.last;

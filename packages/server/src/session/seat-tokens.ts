@@ -12,13 +12,15 @@ import { joinTokenSetting, seatKeySetting } from "../definition/reserved-setting
 import type { Done } from "../engine/requests.ts";
 
 /**
- * The seat of a join token. One of its functions is called, once. The event `seat-failed` reports
- * their errors and the rejections of their promises.
+ * The seat of a join token. The last call is exactly one of `giveBack` (the agent never joined),
+ * `leave` (the agent left) or `hold` (a later join resumed the held seat); `hold` may also precede
+ * `leave`. The event `seat-failed` reports errors of these functions and rejections of their
+ * promises.
  */
 export interface TakenSeat {
   /**
-   * Join settings of the seat. Those that the world declares replace the agent's own; the others
-   * are ignored.
+   * Join settings of the seat. Settings that the world declares replace the agent's settings;
+   * others are ignored.
    */
   readonly settings?: Readonly<Record<string, PackValue>> | undefined;
   /** Identifies the seat: a join with the same key resumes it after the agent's stream was lost. */
@@ -43,8 +45,8 @@ export interface TakenSeat {
 /**
  * Reserves the seat of a token.
  *
- * @returns A function that stops waiting for the seat; one that is reserved later is given back at
- *   once.
+ * @returns A function that stops waiting for the seat. A seat that is reserved afterwards is given
+ * back at once.
  */
 export type TakeSeat = (
   token: string | undefined,
@@ -57,9 +59,10 @@ const minKeyLength = 16;
 const maxKeyLength = 200;
 
 /**
- * Reads the join setting `seat_key`; undefined without one.
+ * Reads the join setting `seat_key`; undefined if it is not sent.
  *
- * @throws TensorError if it is not a single string; DmEnvRpcError if it is too short or too long.
+ * @throws TensorError if the key is not a single string; DmEnvRpcError if it is too short or too
+ * long.
  */
 export function readSeatKey(packed: PackedTensor | undefined): string | undefined {
   if (packed === undefined) {

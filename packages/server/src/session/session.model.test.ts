@@ -124,7 +124,7 @@ function joinWith(key: (typeof seatKeys)[number]): Draft {
 const step = stepFor();
 const resetWorld: Draft = { kind: "resetWorld", world: 0, start: "none" };
 
-it("looks for answers to the agents of a world alone, not to one that it took out", async () => {
+it("the model does not expect a response to an agent that was removed from its world", async () => {
   // Agent 0 misses its deadline and is taken out; then the step hangs, and agent 1 goes while it does.
   const scenario = scenarioOf(
     { kind: "wakeUp", deadlineMs: 71, policy: "leave" },
@@ -138,7 +138,7 @@ it("looks for answers to the agents of a world alone, not to one that it took ou
 });
 
 describe("behaviour 77: when another connection takes the seat of an agent, the model agrees that", () => {
-  it("a step that was taken back is not repeated", async () => {
+  it("a withdrawn step is not repeated", async () => {
     const acting = stepFor("total", "tick");
     await overMemory(
       scenarioOf(

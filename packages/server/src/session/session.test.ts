@@ -214,8 +214,8 @@ describe("a session", () => {
       case: "step",
       value: { actions: [], requestedObservations: [] },
     });
-    expect(step.case === "error" && step.value.message).toMatch(/joined none.*JoinWorldRequest/);
-    await expect(peer.reset()).rejects.toThrow(/^9: .*joined none/);
+    expect(step.case === "error" && step.value.message).toMatch(/not joined one.*JoinWorldRequest/);
+    await expect(peer.reset()).rejects.toThrow(/^9: .*not joined one/);
   });
 
   it("behaviour 5: never sends TERMINATED or INTERRUPTED twice without RUNNING between", async () => {

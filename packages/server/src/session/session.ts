@@ -26,7 +26,10 @@ import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts"
 
 type Request = ProcessRequest | Malformed;
 
-/** Most bytes of a request to leave, which takes effect before earlier requests; it has no fields and takes 2. */
+/**
+ * Maximum size in bytes of a message that is checked on arrival for being a LeaveWorldRequest,
+ * because a leave may overtake earlier requests. An empty one has 2 bytes.
+ */
 const maxLeaveBytes = 16;
 
 /** The server, as a session uses it. */
@@ -35,13 +38,13 @@ export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits
   readonly share: ThreadShare;
   /** Rates of requests other than steps and leaves. */
   readonly rates: RequestRates;
-  /** Called once, when the stream is closed and its agent leaves. */
+  /** Called once, when the stream is closed and its agents have left or their seat is held. */
   readonly onClosed: (session: Session, error: Error | undefined) => void;
 }
 
 /**
  * One stream: processes its requests one by one, in order, and answers each exactly once
- * (behaviours 2, 3). The stream is the agent: when it ends, the agent leaves.
+ * (behaviours 2, 3). When the stream ends, its agents leave or their seat is held.
  */
 export class Session implements StreamReceiver<ProcessRequest> {
   readonly #stream: ServerStream;
@@ -56,7 +59,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #paused = false;
   /** True while a request is unanswered. */
   #busy = false;
-  /** True while the stream asks the session to wait for `onDrain`. */
+  /** True while the stream cannot accept responses, until `onDrain`. */
   #full = false;
   #pumping = false;
   /** Number of leaves in the queue. */
@@ -65,7 +68,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #closed = false;
   /** True if the stream ends once its agent has received the end of its sequence. */
   #draining = false;
-  /** Kind of the present request and its start, while `requestChannel` has subscribers. */
+  /** Kind of the current request and its start, while `requestChannel` has subscribers. */
   #taken: readonly [Request["case"], number] | undefined;
   #finishing = false;
   /** Number of consecutive `idleFor` calls that found the stream idle. */
@@ -76,7 +79,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #lost: DmEnvRpcError | undefined;
   /** Stops waiting for the seat of a join token. */
   #stopTaking = (): void => {};
-  /** Lets the join token of the seat resume it. */
+  /** Calls `hold` of the join token's seat. */
   #holdSeat = (): void => {};
 
   constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
@@ -113,15 +116,18 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#stream.abort(error);
   }
 
-  /** Counts how many calls in a row found the stream without a joined world and without requests. */
+  /**
+   * Returns the number of consecutive calls that found the stream without a joined world and
+   * without requests.
+   */
   idleFor(): number {
     this.#idle = this.#busy || this.#place !== undefined ? 0 : this.#idle + 1;
     return this.#idle;
   }
 
   /**
-   * True while an earlier request has no answer, or other sessions have their turn: requests wait as
-   * bytes, and are decoded in their turn.
+   * True while an earlier request is unanswered, or other sessions have their turn. Requests then
+   * wait as bytes, and are decoded in their turn.
    */
   get takesUnread(): boolean {
     return this.#busy || this.#full || this.#pumping || this.#queue.size > 0 || this.#share.isOver;
@@ -227,7 +233,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
-  /** The queue is empty: ends the stream if it is draining and every request is answered. */
+  /**
+   * Ends the stream once the queue is empty and every request is answered, if the peer has ended or
+   * the stream is draining.
+   */
   #rest(): void {
     if (this.#busy || this.#closed) {
       return;
@@ -257,7 +266,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     return this.#draining && (this.#place === undefined || !this.#place.expectsEnd);
   }
 
-  /** Every request is answered: the agent leaves, then the stream ends. */
+  /** Leaves the world, then ends the stream; called when every request is answered. */
   #finish(): void {
     this.#ended = false;
     this.#draining = false;
@@ -375,7 +384,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       done: (result) => {
         if (!isDmEnvRpcError(result)) {
           leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
-          // Without `result`, which refers to the world.
+          // Does not capture `result`, which would keep the world alive.
           this.#holdSeat = holderOf(result.taken);
           this.#enter(result);
         }
@@ -399,7 +408,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
-  /** The agent has left its world; the session must not keep the world alive. */
+  /** Releases the world after its agent has left, so that the session does not keep it alive. */
   #lose(reason: DmEnvRpcError | undefined): void {
     if (this.#place === undefined) {
       return;
@@ -410,7 +419,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#holdSeat = () => {};
   }
 
-  /** The stream is lost: the world holds or releases the agent's seat. */
+  /** Handles a lost stream: the world holds or releases the agent's seat. */
   #drop(): void {
     const place = this.#place;
     this.#place = undefined;
@@ -434,7 +443,7 @@ function isLeave(request: Request, bytes: number): boolean {
   return bytes <= maxLeaveBytes && request.case === "leaveWorld";
 }
 
-/** Returns a function that lets the join token of a seat resume it. */
+/** Returns a function that calls `hold` of a join token's seat. */
 function holderOf(taken: TakenSeat): () => void {
   return () => taken.hold?.();
 }

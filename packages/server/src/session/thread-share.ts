@@ -4,13 +4,13 @@ import { later } from "@dm-env-rpc/transport/internal";
 /** Time that requests may take in one turn of the event loop. */
 const turnMs = 2;
 
-/** Steps between two looks at the clock. */
+/** Number of steps between two reads of the clock. */
 const stepsPerLook = 64;
 
 /**
  * Shares the thread among the sessions of a server. Once requests have taken too much of a turn of
- * the event loop, sessions wait for a later one: addresses take turns, and so do the sessions of
- * each, so that a burst of one peer delays another by a few milliseconds.
+ * the event loop, sessions wait for a later turn. Addresses take turns, and so do the sessions of
+ * each address, so that a burst of one peer delays another peer by only a few milliseconds.
  */
 export class ThreadShare {
   /** True if sessions must wait for a later turn (`wait`). */
@@ -18,7 +18,7 @@ export class ThreadShare {
   readonly #now: () => number;
   readonly #later: (task: () => void) => void;
   #steps = 0;
-  /** Start of the present turn; undefined if it is not measured. */
+  /** Start of the current turn; undefined if it is not measured. */
   #sinceMs: number | undefined;
   /** Waiting sessions by network. */
   readonly #waiting = new Map<string, (() => void)[]>();

@@ -2,7 +2,7 @@
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 
-/** The error of a message that is not a request (behaviour 9). */
+/** Returns the error of a message that is not a request (behaviour 9). */
 export function unanswerable(message: Malformed | { readonly case: undefined }): Error {
   if (message.case !== "malformed") {
     return new DmEnvRpcError(

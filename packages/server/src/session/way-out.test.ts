@@ -81,7 +81,7 @@ describe("behaviour 67: an agent whose request waits for others can leave at onc
   });
 });
 
-describe("behaviour 67: and whatever else goes wrong", () => {
+describe("behaviour 67: an agent can leave while its request waits, also", () => {
   it("from a real-time world that waits for another agent to join", async () => {
     const { one, two } = await setUp({
       clock: realtime({ ticksPerSecond: 1_000 }),

@@ -189,11 +189,11 @@ describe("create, join, leave, destroy", () => {
     expect(again.map(({ state }) => state)).toEqual(["RUNNING", "RUNNING"]);
   });
 
-  it("behaviour 30: destroys from any connection, but not the unknown or the joined", async () => {
+  it("behaviour 30: destroys a world from any connection, unless the world is unknown or has agents", async () => {
     const log: TallyEvent[] = [];
     await using server = start({ log });
     const peer = connectPeer(server);
-    await expect(peer.destroyWorld("nowhere")).rejects.toThrow(/^5: .*"nowhere".*none/);
+    await expect(peer.destroyWorld("nowhere")).rejects.toThrow(/^5: .*"nowhere".*no worlds/);
     const world = await peer.createWorld();
     await peer.join(world);
     await expect(peer.destroyWorld(world)).rejects.toThrow(/^9: .*leave it/);

@@ -27,13 +27,13 @@ import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
 import { Observing } from "../engine/observing.ts";
 import type { SeatStateView } from "../engine/state.ts";
 
-/** Agents that a frame lists. */
+/** Maximum number of agents in a frame. */
 const maxAgents = 100;
 
-/** Elements of an observation that a frame shows. */
+/** Maximum number of elements of an observation in a frame. */
 const maxElements = 65_536;
 
-/** Bytes of a picture, before it is compressed. */
+/** Maximum number of bytes of a picture before compression. */
 const maxPictureBytes = 16 * 1024 * 1024;
 
 /** View of a world in a frame. */
@@ -79,7 +79,7 @@ export function infoOf({ definition }: SpectatedWorld, canJoin: boolean): WorldI
   });
 }
 
-/** The first agents of a world. */
+/** Returns the first agents of a world. */
 export function agentViews(world: SpectatedWorld): AgentView[] {
   const views: AgentView[] = [];
   for (const { agent, seat } of world.agents()) {
@@ -128,7 +128,7 @@ function isWaiting(state: SeatStateView): boolean {
  * Calls a world's `picture`, or reads the observations of an agent that is in a sequence. Runs
  * between transitions; awaiting its promise does not delay them.
  *
- * @returns The view, which contains the error of the author's code.
+ * @returns The view; if the author's code fails, a view with its error.
  */
 export async function viewOf(
   world: authors.UntypedWorld | undefined,

@@ -12,19 +12,21 @@ export const maxRate = 30;
 /** Options of a watched world. */
 export interface LiveWorldOptions {
   readonly world: SpectatedWorld;
-  /** The agent that is shown; undefined for the first. */
+  /** The agent that is shown; undefined for the first agent. */
   readonly agent: AgentId | undefined;
   /** Sequences that have begun. */
   readonly sequences: () => number;
   readonly isGone: () => boolean;
   readonly time: TimeSource;
-  /** Reports a failure of the author's code, once until it succeeds again. */
+  /**
+   * Reports a failure of the author's code; repeated failures are reported only after a success.
+   */
   readonly onFault: (what: string, error: unknown) => void;
 }
 
 /** A frame of a world, which its viewers share. */
 export class LiveFrame {
-  /** Counts the frames from 1. */
+  /** Number of the frame, counted from 1. */
   readonly number: number;
   readonly message: WatchWorldResponse;
   #bytes: Uint8Array | undefined;
@@ -43,7 +45,8 @@ export class LiveFrame {
 
 /**
  * The frames of one world, which its viewers share: each is created once, at most `maxRate` times a
- * second, when the world has changed and a viewer waits for it. A late viewer gets the latest.
+ * second, when the world has changed and a viewer waits for it. A late viewer receives the latest
+ * frame.
  */
 export class LiveWorld {
   readonly #options: LiveWorldOptions;

@@ -17,7 +17,7 @@ interface Leaf {
   readonly name: string;
   readonly path: readonly string[];
   readonly spec: TensorSpec;
-  /** Elements of a slot. */
+  /** Number of elements of a slot. */
   readonly width: number;
 }
 
@@ -28,7 +28,7 @@ interface Given extends Leaf {
 
 /** The actions of a step of a batch, slot by slot. */
 export interface SlotActions {
-  /** The actions of one slot, as its environment takes them. */
+  /** Returns the actions of one slot, as its environment receives them. */
   of(slot: number): ActionsOf<Specs>;
   /** 1 for each slot that begins a new sequence; undefined if none does. */
   readonly mask: Uint8Array | undefined;
@@ -37,9 +37,12 @@ export interface SlotActions {
    * random source.
    */
   seedOf(slot: number): bigint | undefined;
-  /** True if slots without a new sequence are unchanged. */
+  /**
+   * True if the step has a `reset_mask` and no actions: it begins sequences, and no other slot
+   * acts.
+   */
   readonly isResetAlone: boolean;
-  /** The elements of each action, of all slots, nested as the specs are. */
+  /** Returns the elements of each action for all slots, nested as the specs are. */
   arrays(): Record<string, never>;
   /** Values of the actions as received. */
   readonly values: ActionValues;
@@ -62,8 +65,8 @@ export class ActionReader {
   }
 
   /**
-   * @throws DmEnvRpcError INVALID_ARGUMENT if slots are to act and a required action is missing, or
-   *   if there are seeds without a mask.
+   * @throws DmEnvRpcError INVALID_ARGUMENT if slots act and a required action is missing, or if the
+   * step has seeds without a mask.
    */
   read(values: ActionValues): SlotActions {
     const mask = (values[resetMask] as Tensor<"bool"> | undefined)?.data;
@@ -71,7 +74,7 @@ export class ActionReader {
     if (seeds !== undefined && mask === undefined) {
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `"${resetSeeds}" seeds the slots that "${resetMask}" begins anew: expected both, received the seeds alone`,
+        `"${resetSeeds}" seeds the slots that "${resetMask}" resets: expected both, received only the seeds; send "${resetMask}" as well`,
       );
     }
     const given: Given[] = [];
@@ -100,7 +103,7 @@ export class ActionReader {
       if (!given.some((action) => action.name === name)) {
         throw new DmEnvRpcError(
           "INVALID_ARGUMENT",
-          `the action "${name}" is required in every step in which slots act; this step did not give it`,
+          `the action "${name}" is missing: expected it in every step in which slots act, received a step without it`,
         );
       }
     }

@@ -8,7 +8,9 @@ import { defineEnvironment } from "../environment.ts";
 import type { SeededRandom } from "../random.ts";
 import { withDefault } from "../settings.ts";
 
-/** Draws its observations, rewards and ends; has every kind of observation. */
+/**
+ * An environment with random observations, rewards and ends, and with every kind of observation.
+ */
 const specs = {
   settings: {
     mean_length: t.float64(),
@@ -260,7 +262,7 @@ describe("behaviour 71: a slot of a batch", () => {
       [dice, diceInArrays].map((world) => [world.name, mode, world] as const),
     ),
   )(
-    "plays %s in mode %s as the same environment alone with its seed",
+    "gives %s in mode %s the same results as a single environment with the same seed",
     async (_name, autoreset, definition) => {
       const isSameStep = autoreset === "same-step";
       await fc.assert(

@@ -24,20 +24,20 @@ export interface ArrayBatchOptions {
   readonly rows: Rows;
   readonly sequences: Sequences;
   readonly settings: SlotSettings;
-  /** Makes the environments of all slots. */
+  /** Creates the environments of all slots. */
   make(
     context: Omit<BatchContext<never, Values, Specs>, "settings">,
   ): Awaitable<UntypedBatchEnvironment>;
 }
 
-/** N environments behind one agent, which their author simulates in arrays (behaviours 70, 71). */
+/** A batch whose author simulates all environments in arrays (behaviours 70, 71). */
 export class ArrayBatch {
   readonly #options: ArrayBatchOptions;
   readonly #reader: ActionReader;
   readonly #terminated: Uint8Array;
   readonly #interrupted: Uint8Array;
   readonly #everySlot: Int32Array;
-  /** Room for the slots that act, and for those that begin. */
+  /** Buffers for the slots that act, and for the slots that begin a sequence. */
   readonly #acting: Int32Array;
   readonly #beginning: Int32Array;
   #environments: UntypedBatchEnvironment | undefined;
@@ -98,7 +98,10 @@ export class ArrayBatch {
     return this.#begin(this.#everySlot.slice());
   }
 
-  /** @param slots Those whose sequence has ended in the present step keep what is told of its end. */
+  /**
+   * @param slots Slots that begin. If a slot's previous sequence ended in this step, its step type,
+   * reward and end stay in the response.
+   */
   #begin(slots: Int32Array): Awaitable<void> {
     const { rows, sequences, settings } = this.#options;
     const reset = this.#environments?.reset(slots, settings.changed);
@@ -117,7 +120,7 @@ export class ArrayBatch {
     return this.#terminated[slot] === 1 || this.#interrupted[slot] === 1;
   }
 
-  /** Refuses a step, of which no slot notices then. */
+  /** Validates a step; if it throws, no slot is affected. */
   validate(_agent: AgentId, values: ActionValues): void {
     const actions = this.#reader.read(values);
     this.#read = actions;
@@ -127,7 +130,7 @@ export class ArrayBatch {
     }
   }
 
-  /** The slots that act in a step: all that do not begin a sequence. */
+  /** Returns the slots that act in a step: all slots that do not begin a sequence. */
   #actors(actions: SlotActions): Int32Array {
     const { sequences } = this.#options;
     if (actions.isResetAlone) {
@@ -169,7 +172,7 @@ export class ArrayBatch {
     let begun = 0;
     for (let slot = 0; acting.length < size && slot < size; slot++) {
       if (sequences.begins(slot, actions)) {
-        // What was written for a slot that does not act counts for nothing.
+        // Discards ends that the author wrote for a slot that does not act.
         terminated[slot] = 0;
         interrupted[slot] = 0;
         settings.beginAlone(slot, actions.seedOf(slot));

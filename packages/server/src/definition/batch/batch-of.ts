@@ -33,8 +33,8 @@ type CreateBatch = (
 ) => Awaitable<UntypedBatchEnvironment>;
 
 /**
- * Returns how a world's environments are joined as a batch: by `createBatch` if defined, otherwise
- * by `create`.
+ * Returns the `batched` function of a world: it creates the slots with `createBatch` if defined,
+ * otherwise with `create`.
  */
 export function batchOf(
   create: Create,

@@ -78,7 +78,7 @@ const mask = (...flags: number[]) => ({
 const [first, mid, last] = [0, 1, 2];
 
 describe("behaviour 70: a batch", () => {
-  it("has every spec with a leading dimension, and what there is to know of each slot", async () => {
+  it("has every spec with a leading dimension, and step types, ends, returns, lengths and failures per slot", async () => {
     const bounded = defineEnvironment({
       name: "bounded",
       actions: { move: { by: t.float32([2], { min: [-1, -2], max: [1, 2] }) } },
@@ -203,7 +203,7 @@ describe("behaviour 70: a batch", () => {
   });
 
   it.each(["next-step", "same-step", "disabled"])(
-    "in mode %s begins the slots of reset_mask anew, and alone it leaves the others as they are",
+    "in mode %s resets the slots of reset_mask; without actions, it does not change other slots",
     async (autoreset) => {
       const { peer } = await joined(counter, { batch: 3, autoreset });
       await peer.step();
@@ -221,7 +221,7 @@ describe("behaviour 70: a batch", () => {
     },
   );
 
-  it("keeps an end until the slot begins anew, whatever reset_mask alone does to others", async () => {
+  it("reports a slot's end until the slot begins again, even if steps with only reset_mask reset others", async () => {
     const { peer } = await joined(counter, { batch: 2 });
     await peer.step();
     await peer.step(add(3, 1));
@@ -255,14 +255,14 @@ describe("behaviour 70: a batch", () => {
     expect((await peer.step(add(1, 0))).observations).toMatchObject({ total: [2, 2] });
   });
 
-  it("refuses a step of which the environment of any slot refuses its part, and nothing has changed", async () => {
+  it("refuses the whole step, without any change, if one slot's environment refuses its actions", async () => {
     const { peer } = await joined(counter, { batch: 3 });
     await peer.step();
     await expect(peer.step(add(1, 1, 14))).rejects.toThrow(/^3: slot 2: 14 is refused/);
     expect((await peer.step(add(1, 1, 1))).observations["total"]).toEqual([1, 1, 1]);
   });
 
-  it("asks for required actions in steps in which slots act", async () => {
+  it("requires required actions only in steps in which slots act", async () => {
     const strict = defineEnvironment({
       name: "strict",
       actions: { go: required(t.int32()) },
@@ -271,11 +271,11 @@ describe("behaviour 70: a batch", () => {
     });
     const { peer } = await joined(strict, { batch: 2 });
     await peer.step();
-    await expect(peer.step()).rejects.toThrow(/^3: .*"go" is required/);
+    await expect(peer.step()).rejects.toThrow(/^3: .*"go" is missing/);
     expect((await peer.step(mask(1, 0))).observations["step_type"]).toEqual([first, first]);
   });
 
-  it("waits for environments that take their time, all at once", async () => {
+  it("awaits the promises of all environments in parallel", async () => {
     const open: (() => void)[] = [];
     const later = () => new Promise<void>((resolve) => open.push(resolve));
     const slow = defineEnvironment({
@@ -362,7 +362,7 @@ describe("behaviour 71: the slots of a batch", () => {
     return (await peer.step()).observations["luck"];
   };
 
-  it("are the same for the same seed, and differ from each other", async () => {
+  it("draw different numbers, and the same ones again for the same seed", async () => {
     const seen = await lucks({ batch: 3, seed: 7n });
     expect(new Set(seen).size).toBe(3);
     expect(await lucks({ batch: 3, seed: 7n })).toEqual(seen);
@@ -370,7 +370,7 @@ describe("behaviour 71: the slots of a batch", () => {
     expect(seen).toEqual([await alone(7n), await alone(8n), await alone(9n)]);
   });
 
-  it("have the seeds of a list, and the last seed is followed by the first", async () => {
+  it("take their seeds from a list, or count up from one seed and wrap at 2^64", async () => {
     const seeds = tensor("uint64", [3], BigUint64Array.of(5n, 5n, 9n));
     expect(await lucks({ batch: 3, seeds })).toEqual([
       await alone(5n),
@@ -385,7 +385,7 @@ describe("behaviour 71: the slots of a batch", () => {
     ]);
   });
 
-  it("are those of reset_seeds for the slots that reset_mask begins, while others go on", async () => {
+  it("are reseeded by reset_seeds where reset_mask resets them, while the others continue", async () => {
     const { peer } = await joined(counter, { batch: 3, seed: 1n });
     const begun = (await peer.step()).observations["luck"] as number[];
     await peer.step(add(1, 1, 1));
@@ -393,7 +393,7 @@ describe("behaviour 71: the slots of a batch", () => {
     const { observations } = await peer.step({ ...mask(1, 0, 1), ...seeds });
     expect(observations).toMatchObject({ total: [0, 1, 0], step_type: [first, mid, first] });
     expect(observations["luck"]).toEqual([await alone(7n), begun[1], await alone(9n)]);
-    await expect(peer.step({ ...add(1, 1, 1), ...seeds })).rejects.toThrow(/^3: .*the seeds alone/);
+    await expect(peer.step({ ...add(1, 1, 1), ...seeds })).rejects.toThrow(/^3: .*only the seeds/);
   });
 
   it("are seeded anew by a reset of the agent, and by one of the world", async () => {
@@ -435,7 +435,7 @@ describe("behaviour 72: a slot that fails", () => {
     return { failures, onEvent };
   };
 
-  it("is interrupted with its last observation, made again, counted and told", async () => {
+  it("is interrupted with its last observation, recreated, counted and reported", async () => {
     const { failures, onEvent } = told();
     const { peer } = await joined(counter, { batch: 3 }, { onEvent });
     await peer.step();
@@ -461,7 +461,7 @@ describe("behaviour 72: a slot that fails", () => {
     });
   });
 
-  it("begins anew at once in mode same-step", async () => {
+  it("begins its next sequence at once in mode same-step", async () => {
     const { peer } = await joined(counter, { batch: 2, autoreset: "same-step" });
     await peer.step();
     await peer.step(add(1, 2));
@@ -505,7 +505,7 @@ describe("behaviour 72: a slot that fails", () => {
     expect((await other.peer.step()).observations["step_type"]).toEqual([mid, first]);
   });
 
-  it("tries to begin at each step; only a batch of which no slot can begin is a world that failed", async () => {
+  it("retries at each step; the world fails only if no slot can begin", async () => {
     let broken = new Set([1]);
     const fragile = defineEnvironment({
       name: "fragile",
@@ -539,7 +539,7 @@ describe("behaviour 72: a slot that fails", () => {
     await expect(peer.step()).rejects.toThrow(/^13: .*no slot can begin.*does not begin/);
   });
 
-  it("that cannot be made is an error of the join, and the others are closed", async () => {
+  it("fails the join if it cannot be created, and closes the other slots", async () => {
     let open = 0;
     const scarce = defineEnvironment({
       name: "scarce",

@@ -11,7 +11,7 @@ import {
 import { place } from "../nested.ts";
 import { type ObservationChecks, sampleEvery } from "../observation-checks.ts";
 
-/** Smaller tensors are copied faster element by element than by a call. */
+/** Number of elements up to which a loop copies faster than a call. */
 const few = 16;
 
 interface Elements {
@@ -19,7 +19,7 @@ interface Elements {
   readonly length: number;
 }
 
-/** One name's values of all slots, contiguous: a row for each slot. */
+/** The values of one observation for all slots, contiguous: a row for each slot. */
 export class Column {
   readonly name: string;
   readonly path: readonly string[];
@@ -126,7 +126,7 @@ export class Column {
     return true;
   }
 
-  /** The same within scalar bounds; what rounding decides is left to `packFor`. */
+  /** True if `#isPlain` is true and all values are within scalar bounds. */
   #isPlainWithin(value: unknown): boolean {
     const { min, max } = this.#spec;
     if (typeof min === "object" || typeof max === "object" || !this.#isPlain(value)) {
@@ -173,7 +173,7 @@ export class Column {
     }
   }
 
-  /** Makes a slot's row zero again. */
+  /** Fills a slot's row with zeros. */
   clear(slot: number): void {
     const zeros = dtypes[this.#plain.dtype].allocate(this.#width);
     this.write(slot, this.#isArray ? zeros : zeros[0]);
@@ -185,7 +185,7 @@ export class Column {
   }
 }
 
-/** The columns of specs, by full name. */
+/** Creates a column for each spec, by full name. */
 export function columnsOf(
   specs: Specs,
   size: number,
@@ -196,9 +196,7 @@ export function columnsOf(
   );
 }
 
-/**
- * Returns the functions of `observe` for columns, each of which returns its tensor without a copy.
- */
+/** Returns the `observe` functions of columns. Each returns the column's tensor without a copy. */
 export function observersOf(columns: readonly Column[]): Record<string, unknown> {
   const observers: Record<string, unknown> = {};
   for (const { path, tensor } of columns) {

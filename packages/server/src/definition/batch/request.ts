@@ -8,10 +8,7 @@ export type AutoresetMode = "next-step" | "same-step" | "disabled";
 export interface BatchRequest {
   readonly size: number;
   readonly autoreset: AutoresetMode;
-  /**
-   * A seed for each slot. Without them slot 0 has the seed of the world, and each other slot the
-   * next one.
-   */
+  /** A seed for each slot. Without them, slot i has the seed of the world plus i, modulo 2^64. */
   readonly seeds: BigUint64Array | undefined;
   /** True if `discount` is observed although the environment does not declare it. */
   readonly observesDiscount: boolean;
@@ -21,9 +18,9 @@ export interface BatchRequest {
 export interface SlotFailures {
   /** Number of failed slots. */
   readonly count: number;
-  /** Index of the first of them. */
+  /** Index of the first failed slot. */
   readonly slot: number;
-  /** Error of the first of them. */
+  /** Error of the first failed slot. */
   readonly error: Error;
 }
 
@@ -37,7 +34,7 @@ export interface SlotLimitsMs {
 /** The server, as a batch uses it. */
 export interface BatchHost {
   readonly checks: ObservationChecks;
-  /** Elements of one tensor, of all slots together. */
+  /** Maximum number of elements of one tensor, for all slots together. */
   readonly maxElements: number;
   readonly limits: SlotLimitsMs;
   /** Calls back once; returns a function that cancels it. */

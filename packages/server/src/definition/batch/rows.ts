@@ -120,7 +120,7 @@ export class Rows {
   /** Records a step of a slot. */
   step(slot: number, reward: number, state: SequenceState): void {
     if (this.#stepType[slot] === last) {
-      // The sequence began in the same step that ended the one before.
+      // The sequence began in the step that ended the previous sequence.
       this.#returns[slot] = 0;
       this.#lengths.clear(slot);
     }
@@ -145,7 +145,7 @@ export class Rows {
       const isTerminated = terminated[slot] === 1;
       const isInterrupted = !isTerminated && interrupted[slot] === 1;
       if (stepType[slot] === last) {
-        // The sequence began in the same step that ended the one before.
+        // The sequence began in the step that ended the previous sequence.
         returns[slot] = 0;
         lengths.clear(slot);
       }
@@ -185,10 +185,10 @@ export class Rows {
   }
 }
 
-/** The half of a 64-bit integer in memory that has its low bits. */
+/** Index of the 32-bit half with the low bits of a 64-bit integer: 0 on a little-endian machine. */
 const lowHalf = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1 ? 0 : 1;
 
-/** Counts as 64-bit integers, without a bigint for each. */
+/** Counters in 64-bit integers that are incremented without allocating bigints. */
 class Lengths {
   readonly data: BigInt64Array;
   readonly #halves: Uint32Array;

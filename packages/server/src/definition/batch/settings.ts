@@ -13,7 +13,7 @@ import { finalName, resetMask, resetSeeds, slotSpecs } from "./specs.ts";
 
 const modes: readonly AutoresetMode[] = ["next-step", "same-step", "disabled"];
 
-/** The join setting that asks for a batch. */
+/** The join setting that requests a batch. */
 const batchSetting = "batch";
 
 /** The setting with a seed for each slot. */
@@ -28,8 +28,8 @@ const batchSettings = {
 } as const;
 
 /**
- * Returns true if the settings of a join request a batch; an environment may declare a setting of
- * that name itself.
+ * Returns true if the settings of a join request a batch; `batch` then is not a setting that the
+ * environment itself declares.
  */
 export function asksForBatch(
   definition: UntypedWorldDefinition,
@@ -111,7 +111,7 @@ interface SeedTensor {
   readonly data: BigUint64Array;
 }
 
-/** @throws DmEnvRpcError unless there is a seed for each slot. */
+/** @throws DmEnvRpcError if the number of seeds is not the number of slots. */
 export function seedsOf({ data }: SeedTensor, size: number): BigUint64Array {
   if (data.length !== size) {
     throw wrong(
@@ -126,7 +126,7 @@ export function batchResetSettings(settings: SettingSpecs = {}): SettingSpecs {
   return { ...settings, [seedsSetting]: optional(t.uint64([-1])) };
 }
 
-/** Returns a name of the environment that batches reserve, and its kind. */
+/** Returns the kind and name of a setting, action or observation whose name batches reserve. */
 function takenName(definition: UntypedWorldDefinition, mode: AutoresetMode): string | undefined {
   const { joinSettings = {}, resetSettings = {}, actions, observations } = definition;
   const find = (what: string, names: readonly string[], taken: readonly string[]) => {

@@ -41,14 +41,14 @@ export interface SlotBatchOptions {
 /** One slot. */
 interface Slot {
   readonly random: SeededRandom;
-  /** Undefined once it has failed, until its next sequence begins. */
+  /** Undefined after a failure, until the slot's next sequence begins. */
   environment: UntypedEnvironment | undefined;
-  /** Error of its environment's `validate`. */
+  /** Error of the environment's `validate` that is not a refusal. */
   fault: unknown;
 }
 
 /**
- * N environments of one agent, each with a sequence, a seed and an end of its own (behaviours
+ * The environments of one agent's batch, each with its own sequence, seed and end (behaviours
  * 70–72).
  *
  * The ends of slots never end the sequence of the world itself.
@@ -64,7 +64,7 @@ export class SlotBatch {
   #isClosed = false;
   /** The latest actions, read once for `validate` and `step`. */
   #read: SlotActions | undefined;
-  // Slots that failed in the present transition.
+  // Slots that failed in the current transition.
   #failed = 0;
   #failedToBegin = 0;
   #firstFailed = 0;
@@ -178,7 +178,7 @@ export class SlotBatch {
     return this.#over();
   }
 
-  /** Refuses a step, of which no slot notices then. */
+  /** Validates a step; if it throws, no slot is affected. */
   validate(_agent: AgentId, values: ActionValues): void {
     const actions = this.#reader.read(values);
     this.#read = actions;
@@ -212,8 +212,8 @@ export class SlotBatch {
   }
 
   /**
-   * @param isInStep True if the previous sequence ended in the current step, whose end is then
-   *   reported.
+   * @param isInStep True if the slot's previous sequence ended in the current step: the response
+   * then reports that end instead of the beginning.
    */
   #begin(slot: number, settings: Values, isInStep: boolean): void {
     const of = this.#slots[slot] as Slot;
@@ -308,7 +308,7 @@ export class SlotBatch {
     this.#failed += 1;
   }
 
-  /** The transition is over once every slot is. */
+  /** Completes the transition once every slot is done, and reports failed slots. */
   #over(): Awaitable<void> {
     return this.#calls.settled(() => {
       const [failed, failedToBegin, error] = [this.#failed, this.#failedToBegin, this.#firstError];

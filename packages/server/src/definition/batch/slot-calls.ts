@@ -13,8 +13,8 @@ export interface Outcome<T> {
 }
 
 /**
- * Author calls of one transition of a batch: slots do not wait for each other, and the transition
- * ends when all calls have.
+ * Author calls of one transition of a batch. Slots do not wait for each other; the transition ends
+ * when all calls have ended.
  */
 export class SlotCalls {
   readonly #host: BatchHost;

@@ -9,17 +9,17 @@ type Values = SettingValues<SettingSpecs>;
 /** Options of SlotSettings. */
 export interface SlotSettingsOptions {
   readonly size: number;
-  /** Random source of the batch: slot 0 has its seed, and each other slot the next one. */
+  /** Random source of the batch: slot i has its seed plus i, modulo 2^64. */
   readonly random: SeededRandom;
-  /** A seed for each slot instead. */
+  /** A seed for each slot, which replaces the seeds derived from `random`. */
   readonly list: BigUint64Array | undefined;
   readonly joinSettings: SettingSpecs;
   readonly resetSettings: SettingSpecs;
 }
 
 /**
- * Settings and random sources of a batch's slots: each slot has those of the environment alone with
- * its seed.
+ * Settings and random sources of a batch's slots. Each slot has the values that a single
+ * environment with the slot's seed would have.
  */
 export class SlotSettings {
   readonly #random: SeededRandom;
@@ -49,7 +49,10 @@ export class SlotSettings {
     return this.#sources.map(({ random }) => random);
   }
 
-  /** The join settings of a slot: as if it were joined alone, with its own seed. */
+  /**
+   * Returns the join settings of a slot, as if a single environment were joined with the slot's
+   * seed.
+   */
   inJoin(settings: Values, slot: number): Values {
     const isSeeded = settings[seedSetting] !== undefined || this.#list !== undefined;
     return isSeeded ? withSeed(settings, this.#seedOf(slot), this.#joinSeed) : settings;
@@ -58,7 +61,7 @@ export class SlotSettings {
   /**
    * Applies the settings of the agent's reset to the sequences that begin at its next step.
    *
-   * @throws DmEnvRpcError unless there is a seed for each slot, one seed, or none.
+   * @throws DmEnvRpcError if `seeds` has another length than the batch, or is sent with `seed`.
    */
   change(settings: Values): void {
     const { [seedsSetting]: list, ...others } = settings;
@@ -81,7 +84,8 @@ export class SlotSettings {
   /**
    * Seeds the slots if a seed was set.
    *
-   * @returns The reset settings of a slot: as if it were reset alone, with its own seed.
+   * @returns A function that returns the reset settings of a slot, as if a single environment were
+   * reset with the slot's seed.
    */
   begin(isReseeded: boolean): (slot: number) => Values {
     if (isReseeded && !this.#isListNew) {
@@ -103,7 +107,7 @@ export class SlotSettings {
   /**
    * Seeds a slot that begins a sequence while others continue, if there is a seed.
    *
-   * @returns Its reset settings: as if it were reset alone.
+   * @returns The slot's reset settings, as if a single environment were reset.
    */
   beginAlone(slot: number, seed: bigint | undefined): Values {
     if (seed === undefined) {
@@ -119,7 +123,7 @@ function withSeed(settings: Values, seed: bigint, spec: Setting | undefined): Va
   return setting === undefined ? settings : { ...settings, [seedSetting]: setting };
 }
 
-/** A seed as the setting of its spec; undefined if that is not an integer. */
+/** Returns a seed as a value of a setting's spec; undefined if the spec is not a scalar integer. */
 function asSetting(seed: bigint, { dtype, shape }: Setting): bigint | number | undefined {
   const { kind, range } = dtypes[dtype];
   if (shape.length > 0 || (kind !== "bigint" && kind !== "int")) {

@@ -11,16 +11,18 @@ import {
   t,
 } from "@dm-env-rpc/tensor-codec";
 
-/** The action that begins the sequences of slots anew. */
+/** Name of the action that resets slots. */
 export const resetMask = "reset_mask";
 
-/** The action with the seeds of the slots that begin anew. */
+/** Name of the action with the seeds of the slots that are reset. */
 export const resetSeeds = "reset_seeds";
 
-/** The parent of the last observations of a sequence, in mode `same-step`. */
+/** Name of the group with the last observations of a sequence, in mode `same-step`. */
 export const finalName = "final";
 
-/** The observation of dm_env that most environments leave to the state. */
+/**
+ * Name of dm_env's discount, which most environments do not observe because the state implies it.
+ */
 export const discountName = "discount";
 
 /** `step_type` of a slot, as in dm_env. */
@@ -40,7 +42,7 @@ export const slotSpecs: Specs = {
   slot_failures: t.uint32(),
 };
 
-/** The specs of a batch: those of an environment with a leading dimension for its slots. */
+/** Returns the specs of an environment with a leading dimension for the slots of a batch. */
 export function batchedSpecs(specs: Specs, size: number): Specs {
   return Object.fromEntries(
     Object.entries(specs).map(([name, spec]) => [
@@ -50,7 +52,7 @@ export function batchedSpecs(specs: Specs, size: number): Specs {
   );
 }
 
-/** The spec of a tensor with a leading dimension; bounds for each element are repeated for each slot. */
+/** Returns a spec with a leading dimension; bounds for each element are repeated for each slot. */
 function batchedSpec({ dtype, shape, min, max }: TensorSpec, size: number): TensorSpec {
   const repeated = (bound: TensorSpec["min"]): TensorSpec["min"] =>
     typeof bound === "object" ? (repeat(bound, dtype, size) as TensorSpec["min"]) : bound;
@@ -75,7 +77,8 @@ function isSpec(spec: TensorSpec | Specs): spec is TensorSpec {
 }
 
 /**
- * Checks, before anything is allocated, that tensors with a leading dimension have a size and are not too large.
+ * Checks, before anything is allocated, that tensors with a leading dimension have a fixed shape
+ * and are not too large.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a variable dimension, RESOURCE_EXHAUSTED for too many elements.
  */
