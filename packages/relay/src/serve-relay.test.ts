@@ -221,7 +221,7 @@ describe("a relay", () => {
     });
     ask(quick);
     await answered;
-    // The windows of HTTP/2 are 4 MiB, those of the link 256 KiB, and each side buffers as much.
+    // The windows of HTTP/2 are 4 MiB, the windows of the link 256 KiB, and each side buffers as much.
     expect(sent).toBeGreaterThan(1_000_000);
     expect(sent).toBeLessThan(8_000_000);
     expect(answers).toBe(500);

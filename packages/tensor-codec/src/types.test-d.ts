@@ -66,7 +66,7 @@ const specs = {
   arm: { joints: t.float32([7]), tags: t.string([-1]), any: t.proto() },
 };
 
-test("values are scalars where the shape is empty, else tensors, nested as the specs", () => {
+test("values are scalars if the shape is empty, else tensors, and nest like the specs", () => {
   expectTypeOf<ValuesOf<typeof specs>>().toEqualTypeOf<{
     move: number;
     seed: bigint;
@@ -114,7 +114,7 @@ describe("pack and unpack", () => {
     expectTypeOf(record).toExtend<PackedTensor<"int8">>();
   });
 
-  test("a value becomes a PackedTensor where its shape or its number of elements may change", () => {
+  test("a value becomes a PackedTensor if its shape or its number of elements may change", () => {
     expectTypeOf(pack(1, { shape: [-1] })).toEqualTypeOf<PackedTensor<"float64">>();
     expectTypeOf(pack(1, { dtype: "int8", shape: [2] })).toEqualTypeOf<PackedTensor<"int8">>();
     expectTypeOf(pack({} as PackedTensor<"int8">)).toEqualTypeOf<PackedTensor<"int8">>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The table of dtypes, one line each; types, builders and messages follow from it. */
+/** The table of dtypes, one line each; types, builders and messages are derived from it. */
 export { bool } from "./bool.ts";
 export { float32 } from "./float32.ts";
 export { float64 } from "./float64.ts";

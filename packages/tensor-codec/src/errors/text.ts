@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The most dimensions and characters of a foreign value that a message repeats. */
+/** Maximum dimensions and characters of a received value that an error message repeats. */
 const maxShown = 16;
 const maxShownText = 40;
 
@@ -10,7 +10,7 @@ export function shapeText(shape: readonly number[]): string {
   return shape.length > maxShown ? `[${shown}, … ${shape.length} dimensions]` : `[${shown}]`;
 }
 
-/** Formats a flat index by its place in a shape: `element [0, 3]`, or `the value` for a scalar. */
+/** Formats a flat index as a position in a shape: `element [0, 3]`, or `the value` for a scalar. */
 export function elementText(index: number, shape: readonly number[]): string {
   if (shape.length === 0) {
     return "the value";

@@ -57,7 +57,7 @@ export type PackValue =
   | Message
   | readonly PackValue[];
 
-/** Settings by name; a record in a record nests. */
+/** Settings by name. Records nest. */
 export interface Settings {
   readonly [name: string]: PackValue | Settings | undefined;
 }

@@ -18,7 +18,7 @@ export interface Nested<T> {
 }
 
 /**
- * Specs by their full name, nested keys joined with `.` (overview.md, "Nested
+ * Returns specs by their full name, nested keys joined with `.` (overview.md, "Nested
  * actions/observations"), in the order given.
  *
  * @throws TensorError `name` for a key with a `.` in it, for a duplicate name, and for a name that is
@@ -29,7 +29,7 @@ export function flattenSpecs(specs: Specs, options: NestingOptions = {}): FlatSp
 }
 
 /**
- * Values by their full name, nested keys joined with `.`. Only plain records nest:
+ * Returns values by their full name, nested keys joined with `.`. Only plain records nest:
  * tensors, arrays and messages are values. Values that are `undefined` are left out.
  *
  * @throws TensorError `name`, as `flattenSpecs` does.
@@ -42,7 +42,7 @@ export function flattenValues(
 }
 
 /**
- * The nested record of values whose names have `.` in them: the inverse of
+ * Returns the nested record of values whose names contain `.`: the inverse of
  * `flattenValues`. Names may be hostile: `__proto__` is an ordinary key.
  *
  * @throws TensorError `name` for a name that is both a value and a parent of a value.

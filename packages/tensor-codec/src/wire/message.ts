@@ -7,7 +7,7 @@ import { readOptionsOf } from "./primitives/read-options.ts";
 import { Reader } from "./primitives/reader.ts";
 
 /**
- * Decodes a message of a peer, such as that of an extension, within the limits of messages other than
+ * Decodes a message of a peer, such as an extension's, within the limits of messages other than
  * steps. Unknown fields are dropped.
  *
  * @throws TensorError `limit`, or `malformed` with the offset.

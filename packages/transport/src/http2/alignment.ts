@@ -10,9 +10,10 @@ const maxLead = 8;
 /**
  * Learns at which offset an assembled message should start in its memory so that its tensors are views.
  *
- * A float tensor is a view only where its bytes are aligned; elsewhere the codec copies it. The position of a
- * tensor depends on the message, but messages of one size on one stream mostly share a layout. So each of the
- * eight offsets is tried until nothing is copied, and otherwise the one with the fewest copied bytes is used.
+ * A float tensor is a view only if its bytes are aligned; otherwise the codec copies it. The position of a
+ * tensor depends on the message, but messages of one size on one stream mostly share a layout. So the
+ * learner tries the eight offsets until no bytes are copied. If every offset copies some, it uses the offset with the
+ * fewest copied bytes.
  */
 export class AlignmentLearner {
   /** Bytes to leave free before the next message. */

@@ -17,7 +17,7 @@ function outboxOfBytes(): Outbox<Uint8Array> {
   return new Outbox(bytesCodec, createBufferPool(1024 * 1024));
 }
 
-test("once a stream is warm, the small messages of a turn lie in one piece or two", () => {
+test("once a stream is warm, the small messages of a turn are in one or two pieces", () => {
   const outbox = outboxOfBytes();
   for (let turn = 0; turn < 20; turn++) {
     for (let i = 0; i < 20; i++) {
@@ -32,7 +32,7 @@ test("once a stream is warm, the small messages of a turn lie in one piece or tw
   }
 });
 
-test("the small messages of a turn are one piece, where they fit a slab", () => {
+test("the small messages of a turn are one piece if they fit in a slab", () => {
   const outbox = outboxOfBytes();
   outbox.add(Uint8Array.of(1, 2));
   outbox.add(Uint8Array.of(3));

@@ -82,11 +82,11 @@ interface Entry {
 
 /**
  * Counts the undelivered bytes of a listener, in both directions: messages that are incomplete, are
- * being inflated, or wait behind an unanswered request, what is read ahead, and what peers do not
+ * being inflated, or wait behind an unanswered request, bytes that are read ahead, and bytes that peers do not
  * read.
  *
- * Streams report what they hold themselves as it changes. The buffers of the layers below are
- * surveyed by a timer, so that they cost nothing per message.
+ * Streams report changes of the bytes that they hold themselves. A timer surveys the buffers of the layers below, so
+ * that these cost nothing per message.
  */
 export class BufferedBytes {
   readonly #limits: BufferLimits;
@@ -214,7 +214,7 @@ export class BufferedBytes {
     const { maxBufferedBytesPerConnection } = this.#limits;
     while (connection.bytes > maxBufferedBytesPerConnection) {
       const largest = largestOf(this.#entries, (entry) => entry.connection === connection);
-      // The bytes of a single stream have limits of their own: one message always fits.
+      // A single stream is limited by `maxMessageBytes`: one message always fits.
       if (largest === undefined || bytesOf(largest) === connection.bytes) {
         return;
       }

@@ -3,7 +3,7 @@ import { maxTimeoutMs } from "../internal/time-source.ts";
 
 /**
  * A limit in a table of limits. A table is a class with a field for each limit, whose docstring
- * says what it bounds. The type of the limits (`LimitsOf`), their defaults and the validation
+ * describes what it bounds. The type of the limits (`LimitsOf`), their defaults and the validation
  * (`readLimits`) derive from it.
  */
 export interface Limit {

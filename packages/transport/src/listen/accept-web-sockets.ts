@@ -33,7 +33,7 @@ export interface WebSocketOptions {
    */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;
-  /** Decides if a page of that origin may connect. */
+  /** Decides whether a page of the request's origin may connect. */
   readonly isAllowed: OriginCheck;
   /** Returns the error for a connection above a limit; undefined if the connection is within all limits. */
   readonly refusal: (address: string) => DmEnvRpcError | undefined;

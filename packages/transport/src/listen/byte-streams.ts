@@ -42,7 +42,7 @@ export interface BytesCall {
  * Differences between the protocols for a call with one request and many uncompressed responses.
  */
 export interface Protocol {
-  /** Returns the last part of the body; undefined where trailers report how the call ended. */
+  /** Returns the last part of the body; undefined if trailers report how the call ended. */
   end(error: Error | undefined): Uint8Array | undefined;
 }
 

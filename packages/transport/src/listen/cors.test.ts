@@ -29,7 +29,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
   });
 
-  test("reads the answer where its origin is allowed", async () => {
+  test("reads the answer if its origin is allowed", async () => {
     await using server = await healthy();
     const call = (from: string): Promise<Response> =>
       fetch(`http://${server.address}${path}`, {

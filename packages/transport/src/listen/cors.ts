@@ -39,7 +39,7 @@ export function preflightHeaders(
   return {
     ...allowed,
     "access-control-allow-methods": cors.allowedMethods.join(", "),
-    // Metadata may have any name: authorization, and those of an application.
+    // Metadata may have any name, such as authorization or an application's names.
     "access-control-allow-headers":
       request["access-control-request-headers"] ?? cors.allowedHeaders.join(", "),
     "access-control-max-age": String(maxAgeS),

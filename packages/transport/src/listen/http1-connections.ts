@@ -4,7 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** Time for a refused client to send its request, to which the refusal is the response, in ms. */
+/** Time for a refused client to send its request, which is answered with the refusal, in ms. */
 const farewellMs = 1_000;
 
 /** Limits of HTTP/1.1 connections, shared with HTTP/2 connections and WebSockets. */

@@ -43,7 +43,7 @@ export function createHttp2Server(
       handshakeTimeout: handshakeMs,
       minVersion: "TLSv1.2",
       // With `allowHTTP1` node:http2 wraps every stream for its "request" event, Process streams
-      // too. Without it HTTP/1.1 connections emit "unknownProtocol", where they are handled.
+      // too. Without it, HTTP/1.1 connections emit "unknownProtocol", whose listener handles them.
       ALPNCallback: ({ protocols }) =>
         ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
     });
@@ -160,7 +160,7 @@ export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socke
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
     if (probeMs > 0) {
-      // Finds a dead peer where HTTP/2 pings cannot: during a handshake, or after a GOAWAY.
+      // Detects a dead peer when HTTP/2 pings cannot: during a handshake, or after a GOAWAY.
       socket.setKeepAlive(true, probeMs);
     }
   });

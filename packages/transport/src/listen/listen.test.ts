@@ -199,7 +199,7 @@ describe("hostile connections", () => {
     record(await server.next());
   });
 
-  test("behaviour 8: a peer that answers no ping is found dead", async () => {
+  test("behaviour 8: a peer that does not answer a ping is disconnected", async () => {
     await using server = await serving({ pingIntervalMs: 20 });
     await using peer = rawPeer(server.listener.port);
     peer.write(startOfCall); // Nothing more is sent.
@@ -251,7 +251,7 @@ describe("hostile connections", () => {
     silent.destroy();
   });
 
-  test("a peer that has sent a GOAWAY and answers is left alone", async () => {
+  test("a peer that has sent a GOAWAY and answers pings stays connected", async () => {
     await using server = await serving({ pingIntervalMs: 5 });
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -267,7 +267,7 @@ describe("hostile connections", () => {
     await served.seen("message");
   });
 
-  test("a peer that answers its pings is left alone", async () => {
+  test("a peer that answers its pings stays connected", async () => {
     await using server = await serving({ pingIntervalMs: 5 });
     await using call = rawCall(server.address);
     const served = echo(await server.next());

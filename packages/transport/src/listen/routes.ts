@@ -68,7 +68,7 @@ export interface RoutesOptions {
   readonly byteStreams: ReadonlyMap<string, ByteStream>;
   /** Served files by path. */
   readonly files: ReadonlyMap<string, ServedFile>;
-  /** Decides if a page of that origin may make a request. */
+  /** Decides whether a page of the request's origin may make the request. */
   readonly isAllowed: OriginCheck;
   /** Returns why an HTTP/1.1 connection is refused; undefined if it is not. */
   readonly refusalOf: (socket: Socket) => string | undefined;

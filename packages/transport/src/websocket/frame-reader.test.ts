@@ -150,7 +150,7 @@ test("messages bypass the library until a frame breaks the protocol", () => {
   ]);
 });
 
-test("bytes of an incomplete message are counted, those of control frames are not", () => {
+test("bytes of an incomplete message are counted, but bytes of control frames are not", () => {
   const reader = new FrameReader({
     isMasked: true,
     maxMessageBytes,
@@ -199,7 +199,7 @@ test("a reader that is paused at a message holds the rest of the chunk as bytes"
   expect([messages.length, reader.isBehind, reader.partialBytes]).toEqual([1_000, false, 0]);
 });
 
-test("frames of the library have a share of each turn of the event loop", () => {
+test("frames of the library use a limited share of each turn of the event loop", () => {
   let passed = 0;
   let behind = 0;
   const reader = new FrameReader({

@@ -14,13 +14,13 @@ const lengthBits = 0x7f;
 const maskBytes = 4;
 const maxControlBytes = 125;
 
-/** Work between two turns of the event loop, and that of a frame of the library. A frame that is dropped takes 1. */
+/** Maximum work in one turn of the event loop, and the work of a frame of the library. A dropped frame costs 1. */
 const workPerTurn = 4096;
 const libraryWork = 64;
 
 /** Options of a frame reader. */
 export interface FrameReaderOptions {
-  /** True if received frames are masked: those of a client. */
+  /** True if received frames are masked, as the frames of clients are. */
   readonly isMasked: boolean;
   /** Size limit of a message. */
   readonly maxMessageBytes: number;
@@ -28,7 +28,7 @@ export interface FrameReaderOptions {
   readonly onMessage: (chunk: Uint8Array, start: number, end: number) => void;
   /** Bytes of other frames, in order. A frame may arrive in several parts. */
   readonly onOther: (bytes: Uint8Array) => void;
-  /** Bytes are held until `readOn` is called: the network should not be read before. */
+  /** Called when bytes are held. The network should not be read until `readOn` has been called. */
   readonly onBehind: () => void;
 }
 
@@ -40,27 +40,27 @@ export interface FrameReaderOptions {
  * library. After a frame that may break the protocol it leaves every frame to the library, which
  * then decides what follows.
  *
- * While paused, and once the library's frames have taken enough of a turn of the event loop, it holds the rest of a chunk
- * as it is: frames of a few bytes would take many times their size as messages.
+ * While paused, and once the library's frames have used their share of a turn of the event loop, it holds the rest of a
+ * chunk undecoded: as messages, frames of a few bytes would take many times their size.
  */
 export class FrameReader {
   readonly #options: FrameReaderOptions;
   /** Bytes received of an incomplete message. */
   #partialBytes = 0;
-  /** Chunks that are not read yet. */
+  /** Chunks that have not been read yet. */
   #held: Buffer[] = [];
   /** True while chunks are held rather than read. */
   #isHolding = false;
   #isPaused = false;
   /** True once only the frame that closes the WebSocket is read. */
   #isDropping = false;
-  /** True if the present frame is dropped. */
+  /** True if the current frame is dropped. */
   #isDropped = false;
   #work = 0;
   /** False once the library reads every frame. */
   #isDirect = true;
   #isClosed = false;
-  /** Received part of the header of a frame that is passed to the library. */
+  /** Received part of the header of a frame that is passed to the library or dropped. */
   #header: number[] = [];
   /** Bytes of that frame's body still to come; undefined until its header is complete. */
   #left: number | undefined;
@@ -69,7 +69,7 @@ export class FrameReader {
     this.#options = options;
   }
 
-  /** Bytes received of an incomplete message, and held ones. */
+  /** Bytes received of an incomplete message, plus held bytes. */
   get partialBytes(): number {
     return this.#held.reduce((sum, { length }) => sum + length, this.#partialBytes);
   }
@@ -88,18 +88,18 @@ export class FrameReader {
     }
   }
 
-  /** Holds what arrives, and the rest of the present chunk. */
+  /** Holds later chunks and the rest of the current one. */
   pause(): void {
     this.#isPaused = true;
     this.#isHolding = true;
   }
 
-  /** Ends a pause; `readOn` reads what was held. */
+  /** Ends a pause. `readOn` reads the held bytes. */
   resume(): void {
     this.#isPaused = false;
   }
 
-  /** Reads held bytes in a later turn of the event loop, unless the reader is paused. */
+  /** Reads the held bytes, unless the reader is paused. To be called in a later turn of the event loop. */
   readOn(): void {
     if (this.#isPaused) {
       return;
@@ -220,7 +220,7 @@ export class FrameReader {
       : (first === finalPing || first === finalPong) && length <= maxControlBytes;
   }
 
-  /** Counts bytes of a frame that were passed on, and how many of them are its body's. */
+  /** Counts the processed bytes of the current frame, and how many of them belong to its body. */
   #count(bytes: number, body: number): void {
     const [first = 0] = this.#header;
     const opcode = first & opcodeBits;

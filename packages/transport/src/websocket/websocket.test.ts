@@ -398,7 +398,7 @@ describe("the metadata of a page", () => {
 });
 
 describe("the life of a WebSocket", () => {
-  test("behaviour 8: a peer that answers no ping is found dead", async () => {
+  test("behaviour 8: a peer that does not answer a ping is disconnected", async () => {
     await using server = await serving({ pingIntervalMs: 20 });
     const socket = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol], {
       autoPong: false,

@@ -7,7 +7,7 @@ import { countVarints } from "../primitives/varints.ts";
 /** Sixteen bytes of varints, which take about 50 ns, cost 1. */
 const workShift = 4;
 
-/** Checks that a varint ends where its field does. */
+/** Checks that the last varint of a field ends at the end of the field. */
 export function checkVarints(reader: Reader, start: number, end: number): void {
   if (end > start && (reader.source[end - 1] as number) > 0x7f) {
     throw reader.malformed("the end of a varint", "the end of its field", end - 1);

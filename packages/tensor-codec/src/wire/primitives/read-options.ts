@@ -15,7 +15,7 @@ export interface ReadOptions {
   readonly maxEntries: number;
   readonly maxDimensions: number;
   readonly maxMessageWork: number;
-  /** Copies what would be a view of the source. */
+  /** Copies data that would otherwise be a view of the source. */
   readonly copy: boolean;
 }
 
@@ -24,8 +24,8 @@ export interface CodecOptions extends Limits {
   /** Copies tensors out of the bytes that are read, instead of views of them. Default false. */
   readonly copy?: boolean | undefined;
   /**
-   * Returns borrowed scalars: their tensors are valid until the next message, which may reuse them, so
-   * that they cost no memory. `ownScalars` copies them. Default false.
+   * Returns borrowed scalars: their tensors are valid until the next message, which may reuse their memory. This saves
+   * an allocation per scalar. `ownScalars` copies them. Default false.
    */
   readonly borrowScalars?: boolean | undefined;
 }

@@ -19,7 +19,7 @@ interface ReadLayout extends Layout {
  * Reads a step by the layout of an earlier one: if only the bytes of the arrays and the state differ,
  * it reads only these.
  *
- * The result is the same as that of reading the whole message.
+ * The result is the same as if the whole message was read.
  */
 export class LayoutReader<S> {
   readonly #codec: StepCodec<S>;

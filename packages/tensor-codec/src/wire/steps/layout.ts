@@ -115,7 +115,7 @@ const maxFruitless = 16;
 const messagesPerTry = 1024;
 /** Number of layouts in memory. The codec of a server reads the messages of the agents of all its worlds. */
 const maxLayouts = 16;
-/** Number of layouts that only a layout that is found again can replace. */
+/** Number of proven layouts: only a layout that is found again replaces one of them. */
 const provenLayouts = maxLayouts / 2;
 
 /** The layouts of recent messages. */
@@ -149,7 +149,10 @@ export class Layouts<L> {
     return this.#skipped === 0;
   }
 
-  /** Adds a layout in place of the oldest one that was not found again; undefined if it is unusable. */
+  /**
+   * Adds a layout; if the memory is full, it replaces the oldest layout that was not found again. Pass undefined for a
+   * message without a usable layout.
+   */
   learn(layout: L | undefined): void {
     this.#fruitless++;
     if (layout === undefined) {

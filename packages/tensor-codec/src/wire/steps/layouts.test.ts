@@ -32,7 +32,7 @@ describe.each(everyDType)("%s", (dtype) => {
     );
   });
 
-  test("our bytes are those of the generated code, which reads the same tensor", () => {
+  test("our bytes equal the generated code's, which reads the same tensor", () => {
     fc.assert(
       fc.property(tensorsOf(dtype), (tensor) => {
         const bytes = encodeTensor(tensor);

@@ -13,9 +13,9 @@ export interface StepCodec<S> {
   /** Starts an empty step, to be filled by `OpenStep.read`. */
   open(): OpenStep<S>;
   entriesOf(step: S): readonly UidTensor[];
-  /** 0 in the direction whose steps carry no state. */
+  /** Returns 0 for requests, which carry no state. */
   stateOf(step: S): number;
-  /** Empty in the direction whose steps request no observations. */
+  /** Returns an empty list for responses. */
   requestedOf(step: S): readonly Uid[];
   make(entries: readonly UidTensor[], state: number, requested: readonly Uid[]): S;
 }

@@ -12,10 +12,10 @@ import type { UidTensor } from "./step.ts";
 const keyTag = (1 << 3) | varintType;
 const valueTag = (2 << 3) | lengthDelimitedType;
 
-/** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; of a repeated key the last entry counts. */
+/** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; for a repeated key, the last entry counts. */
 export class UidTensors {
   readonly #byUid = new Map<Uid, UidTensor>();
-  /** Entries read, those that replaced an earlier one included. */
+  /** Number of entries read, including entries that replaced an earlier one. */
   #read = 0;
 
   get entries(): UidTensor[] {

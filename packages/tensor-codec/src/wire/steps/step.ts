@@ -10,14 +10,14 @@ export interface UidTensor {
   readonly tensor: PackedTensor | UnsetTensor;
 }
 
-/** A StepRequest; of a duplicate UID only the last tensor is present. */
+/** A StepRequest. For a duplicate UID, only the last tensor is present. */
 export interface StepRequest {
   readonly actions: readonly UidTensor[];
-  /** In wire order; repeated UIDs stay repeated. */
+  /** In wire order, including repeated UIDs. */
   readonly requestedObservations: readonly Uid[];
 }
 
-/** A StepResponse; of a duplicate UID only the last tensor is present. */
+/** A StepResponse. For a duplicate UID, only the last tensor is present. */
 export interface StepResponse {
   readonly state: EnvironmentStateType;
   readonly observations: readonly UidTensor[];

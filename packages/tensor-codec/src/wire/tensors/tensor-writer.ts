@@ -10,7 +10,7 @@ import { arraySize, writeArray } from "./array-writer.ts";
 
 const shapeTag = (shapeField << 3) | lengthDelimitedType;
 
-/** Measures a Tensor, and records in `sizes` the lengths that `writeTensor` takes. */
+/** Measures a Tensor, and records in `sizes` the lengths that `writeTensor` reads. */
 export function tensorSize(tensor: PackedTensor | UnsetTensor, sizes: Sizes): number {
   const { shape } = tensor;
   const shapeBytes = shape.length === 0 ? 0 : delimitedSize(shapeSize(shape));
