@@ -140,7 +140,7 @@ describe("connection.join with batch", () => {
     });
     expect(faces(moved)).toEqual(begun.map((face) => face + 100));
     await expect(batch.reset({ settings: (slot) => ({ offset: slot }) })).rejects.toThrow(
-      /settings of their own/,
+      /different settings/,
     );
   });
 
@@ -156,7 +156,7 @@ describe("connection.join with batch", () => {
     const uneven = [{ bet: 1 }, { bet: 1, hand: { cards: [1, 2] } }, { bet: 1 }, { bet: 1 }];
     await expect(batch.step(uneven)).rejects.toThrow(/slot 1 .*hand.cards/);
     await expect(batch.leave([1])).rejects.toThrow(/leave together/);
-    expect(() => batch.send({ bet: 1 }, [1, 2])).toThrow(/go together/);
+    expect(() => batch.send({ bet: 1 }, [1, 2])).toThrow(/stepped together/);
     const open = batch.step({ bet: 1 });
     await expect(batch.step({ bet: 1 })).rejects.toThrow(/a step is open/);
     await open;

@@ -18,21 +18,22 @@ export const defaultMaxWaiting = 65_536;
 
 /** Options of `connect`, including the transport's: TLS, metadata, pings, limits. */
 export interface ConnectOptions extends OpenOptions {
-  /** Requests that may be sent before the first is answered; later ones wait. Default 256. */
+  /** Maximum number of requests in flight; further requests wait. Default 256. */
   readonly maxInFlight?: number | undefined;
   /**
-   * Requests that may wait to be sent; one more rejects with RESOURCE_EXHAUSTED. Default 65,536.
+   * Maximum number of requests that wait to be sent; one more rejects with RESOURCE_EXHAUSTED. Default
+   * 65,536.
    */
   readonly maxWaiting?: number | undefined;
   /**
    * Reconnects a lost connection and joins the same world again. Default: off. Requests that were
-   * open at the loss reject once the fate of the world is known (`worldFate`); if none was open,
-   * the next step rejects.
+   * open when the connection was lost reject once the fate of the world is known (`worldFate`). If no
+   * step or reset was open, the next step rejects.
    */
   readonly reconnect?: ReconnectOptions | undefined;
 }
 
-/** An open stream: one of an in-memory pair, or one opened with the transport. */
+/** An open stream: a side of an in-memory pair, or a stream opened with the transport. */
 export interface StreamTarget {
   readonly stream: ClientStream;
   /** Name of the server in errors. Default "the server". */
@@ -42,8 +43,8 @@ export interface StreamTarget {
 }
 
 /**
- * Creates the codecs of one or several connections. Their scalars are borrowed: environments read
- * the numbers at once, and `SendCall` copies them.
+ * Creates the codecs of one or several connections. They borrow scalars: environments read the
+ * numbers at once, and `SendCall` copies them.
  */
 export function connectionCodecs(): CallCodecs {
   return { request: createRequestCodec(), response: createResponseCodec({ borrowScalars: true }) };
@@ -51,7 +52,7 @@ export function connectionCodecs(): CallCodecs {
 
 /**
  * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port` or
- * `unix:/path`), or over an open stream, without a network.
+ * `unix:/path`), or over an open stream.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if no server answers, DEADLINE_EXCEEDED
  *   after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a

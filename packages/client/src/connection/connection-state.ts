@@ -58,7 +58,7 @@ export class ConnectionState implements Connection {
     request: R,
     options?: WaitOptions,
   ): Promise<ResponseTo<R>> {
-    return await this.#stream.call(request, options, () => this.#noticed(request));
+    return await this.#stream.call(request, options, () => this.#succeeded(request));
   }
 
   async createWorld(options: WorldOptions = {}): Promise<string> {
@@ -87,8 +87,8 @@ export class ConnectionState implements Connection {
     world: string,
     options?: JoinOptions<A, O, N>,
   ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>>;
-  // The definition and the requested names determine the types; the view checks them against the
-  // specs.
+  // The definition and the requested names determine the types; AgentView checks both against the
+  // server's specs.
   async join(
     world: string,
     options: JoinOptions | BatchJoinOptions | SeatsJoinOptions = {},
@@ -159,7 +159,7 @@ export class ConnectionState implements Connection {
     this.#stream.end();
     const timer = setTimeout(
       () => {
-        const why = `the server did not end the stream within ${timeoutMs} ms of its close`;
+        const why = `the server did not end the stream within ${timeoutMs} ms after close()`;
         this.#stream.pipeline.abort(new DmEnvRpcError("CANCELLED", why, { origin: "client" }));
       },
       Math.min(timeoutMs, maxTimeoutMs),
@@ -169,8 +169,8 @@ export class ConnectionState implements Connection {
     await this.#stream.release();
   }
 
-  /** Called as soon as a request is answered in kind, before any later response is read. */
-  #noticed(request: ProcessRequest): void {
+  /** Called as soon as a request has succeeded, before any later response is read. */
+  #succeeded(request: ProcessRequest): void {
     const environment = this.#environment;
     if (environment === undefined) {
       return;

@@ -26,7 +26,7 @@ async function rejection(promise: Promise<unknown>): Promise<unknown> {
 }
 
 describe("behaviour 2: one response for each request", () => {
-  test("requests that overlap are answered in the order in which they were made", async () => {
+  test("overlapping requests are answered in the order of the calls", async () => {
     await using connection = (await connected()).connection;
     const answers: string[] = [];
     const note = (name: string) => () => void answers.push(name);
@@ -51,7 +51,7 @@ describe("behaviour 2: one response for each request", () => {
     await expect(connection.createWorld()).resolves.toBe("world");
   });
 
-  test("a response of another kind closes the connection with an error that names both", async () => {
+  test("a response of another kind closes the connection with an error that names both kinds", async () => {
     const { connection, server } = await connected({
       answer: () => stepped(EnvironmentStateType.RUNNING),
     });
@@ -86,7 +86,7 @@ describe("behaviour 2: one response for each request", () => {
 });
 
 describe("behaviour 3: requests in flight", () => {
-  test("no more are sent than the window allows, until one is answered", async () => {
+  test("at most maxInFlight requests are in flight; a response lets the next one be sent", async () => {
     const { connection, server } = await connected({ answer: () => "silence" }, { maxInFlight: 2 });
     const steps = Array.from({ length: 5 }, () => connection.send(stepRequest));
     await server.received(2);
@@ -102,7 +102,7 @@ describe("behaviour 3: requests in flight", () => {
     await connection.close();
   });
 
-  test("a request beyond maxWaiting is refused, and those before it are not", async () => {
+  test("a request beyond maxWaiting is refused, and the earlier ones are answered", async () => {
     const { connection } = await connected({}, { maxInFlight: 1, maxWaiting: 2 });
     await using _ = connection;
     const made = Array.from({ length: 4 }, () => connection.leave());
@@ -110,7 +110,7 @@ describe("behaviour 3: requests in flight", () => {
     await Promise.all(made.slice(0, 3));
   });
 
-  test("the memory of a step may be reused although it waits to be sent", async () => {
+  test("a caller may reuse the memory of a step while the step waits to be sent", async () => {
     const { connection, server } = await connected({}, { maxInFlight: 1 });
     await using _ = connection;
     const data = new Float32Array([1, 2]);
@@ -129,8 +129,8 @@ describe("behaviour 3: requests in flight", () => {
   });
 });
 
-describe("waits", () => {
-  test("a request that timed out keeps its place: later answers go to later requests", async () => {
+describe("the wait for a response", () => {
+  test("a request that timed out stays queued, so that its late response is not paired with another request", async () => {
     const { connection, server } = await connected({
       answer: ({ case: kind }) => (kind === "step" ? "silence" : undefined),
     });
@@ -143,7 +143,7 @@ describe("waits", () => {
     await expect(next).resolves.toBe("world");
   });
 
-  test("a timeout of Infinity never expires", async () => {
+  test("does not end with a timeoutMs of Infinity", async () => {
     const { connection, server } = await connected({
       answer: ({ case: kind }) => (kind === "step" ? "silence" : undefined),
     });
@@ -158,7 +158,7 @@ describe("waits", () => {
     await expect(step).resolves.toMatchObject({ case: "step" });
   });
 
-  test("a request that was answered in time leaves no timer or listener behind", async () => {
+  test("leaves no timer or listener after the response", async () => {
     await using connection = (await connected()).connection;
     const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout");
     const before = timers().length;
@@ -168,7 +168,7 @@ describe("waits", () => {
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
-  test("an aborted signal rejects with its reason as the cause, and the connection continues", async () => {
+  test("ends when its signal aborts, with the reason as the cause, and the connection continues", async () => {
     const { connection, server } = await connected({
       answer: ({ case: kind }, { stream }) => {
         if (kind === "step") {
@@ -191,7 +191,7 @@ describe("waits", () => {
     });
   });
 
-  test("a request whose wait ends before it was sent is never sent", async () => {
+  test("a request is never sent if its wait ends before the window has room for it", async () => {
     const { connection, server } = await connected({ answer: () => "silence" }, { maxInFlight: 1 });
     const first = connection.send(leave);
     const controller = new AbortController();
@@ -233,7 +233,7 @@ describe("the end of a connection", () => {
     expect((error as DmEnvRpcError).message).toMatch(/1 request .* the server ended the stream/);
   });
 
-  test("close lets requests in flight be answered", async () => {
+  test("close waits for the responses to requests in flight", async () => {
     const { connection, server } = await connected();
     const world = connection.createWorld();
     await connection.close();
@@ -243,7 +243,7 @@ describe("the end of a connection", () => {
     await expect(connection.leave()).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
   });
 
-  test("close rejects requests that wait for room; drain sends them", async () => {
+  test("close rejects requests that wait to be sent; drain sends them", async () => {
     const script = { sequenceLength: 1 };
     const closing = (await connected(script, { maxInFlight: 1 })).connection;
     const [answered, waiting] = [closing.createWorld(), rejection(closing.createWorld())];
@@ -266,7 +266,7 @@ describe("the end of a connection", () => {
     await expect(server.closed).resolves.toBeInstanceOf(Error);
   });
 
-  test("drain ends early if its options require it, and close still ends the stream", async () => {
+  test("drain rejects after its timeout, and close still ends the stream", async () => {
     const { connection, server } = await connected({ answer: () => "silence", deaf: true });
     const open = rejection(connection.leave());
     await server.received(1);

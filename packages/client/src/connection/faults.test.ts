@@ -8,10 +8,10 @@ import type { Environment } from "../environment/environment.ts";
 import { scriptedWorld, stepped } from "../testing/scripted-server.ts";
 import { connect } from "./connect.ts";
 
-/** Time within which every fault must show; far more than any needs. */
+/** Time within which every fault must be detected; far more than any fault needs. */
 const deadlineMs = 60_000;
 
-/** Answers with a world, and from the third step on with the fault. */
+/** Answers as a world does, and from the third step on with the fault. */
 function faulty(fault: RawAnswer): () => RawAnswer {
   return () => {
     const world = scriptedWorld({ observations: { tick: t.int32() }, sequenceLength: 100 });
@@ -54,24 +54,26 @@ const observed = (shape: number[], data: Int32Array) => ({
 });
 
 describe("a faulty server", () => {
-  test("that answers with another kind: Internal, and the connection is closed", async () => {
+  test("that answers with a response of another kind: Internal, and the connection is closed", async () => {
     const { error, next, closed } = await thirdStep(() => ({
       case: "leaveWorld",
       value: { $typeName: "dm_env_rpc.v1.LeaveWorldResponse" },
     }));
     expect(error).toMatchObject({ code: "INTERNAL" });
-    expect(String(error)).toMatch(/a step request in kind .*received a leaveWorld response/);
+    expect(String(error)).toMatch(
+      /a step request with a step response .*received a leaveWorld response/,
+    );
     expect(next).toBe(error);
     expect(closed).toBe(error);
   });
 
-  test("that answers out of shape: a TensorError, and the connection goes on", async () => {
+  test("that answers with a wrong shape: a TensorError, and the connection continues", async () => {
     const { error, closed } = await thirdStep(() => observed([3], new Int32Array(3)));
     expect(error).toMatchObject({ name: "TensorError", reason: "shape", specName: "tick" });
     expect(closed).toBeUndefined();
   });
 
-  test("whose states are in an illegal order: Internal, and the connection goes on", async () => {
+  test("whose states are in an illegal order: Internal, and the connection continues", async () => {
     let ends = 0;
     const { next, closed } = await thirdStep(
       () => {
@@ -102,7 +104,7 @@ describe("a faulty server", () => {
     expect(next).toMatchObject({ stepType: "mid", observation: { tick: 3 } });
   });
 
-  test("that never answers: DeadlineExceeded, and the missing answer is detected with the next one", async () => {
+  test("that never answers: DeadlineExceeded, and the next response reveals that one is missing", async () => {
     const { error, next, closed } = await thirdStep(
       () => "silence",
       (environment) => environment.step({}, { timeoutMs: 5 }),
@@ -111,7 +113,9 @@ describe("a faulty server", () => {
     expect(error).toMatchObject({ code: "DEADLINE_EXCEEDED" });
     expect(next).toMatchObject({ code: "DEADLINE_EXCEEDED" });
     expect(closed).toMatchObject({ code: "INTERNAL" });
-    expect(String(closed)).toMatch(/a step request in kind .*received a leaveWorld response/);
+    expect(String(closed)).toMatch(
+      /a step request with a step response .*received a leaveWorld response/,
+    );
   });
 
   test("that ends the stream within a frame: an error of the stream", async () => {
@@ -133,7 +137,7 @@ describe("a faulty server", () => {
     expect(next).toBe(error);
   });
 
-  test("that ends the stream in good order with a step open: Unavailable", async () => {
+  test("that ends the stream without an error while a step is open: Unavailable", async () => {
     const { error, next } = await thirdStep((_request, stream) => {
       stream.end();
       return "silence";
@@ -142,7 +146,7 @@ describe("a faulty server", () => {
     expect(next).toBe(error);
   });
 
-  test("that resets the stream: one error for all steps that were open", async () => {
+  test("that resets the stream: one error for all open steps", async () => {
     await using server = await rawServer(
       faulty((_request, stream) => {
         stream.close(8);
@@ -176,7 +180,7 @@ describe("a faulty server", () => {
     await connection.close();
   });
 
-  test("that was restarted: the old connection is gone, a new one works", async () => {
+  test("that was restarted: the old connection is lost, a new one works", async () => {
     const first = await rawServer(faulty(() => "silence"));
     const { port } = first;
     const connection = await connect(first.address);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
 import { type Script, status } from "../testing/scripted-server.ts";
 
-/** A world whose steps wait for other agents, until their agent leaves. */
+/** Returns the script of a world whose steps wait for other agents until their agent leaves. */
 function waiting(): Script {
   let steps = 0;
   return {
@@ -29,7 +29,7 @@ const abandoned = {
 };
 
 describe("behaviour 67: an agent whose step waits for others", () => {
-  test("closes at once, and its step rejects", async () => {
+  test("can close at once, and its step rejects", async () => {
     const { connection, environment } = await joined(waiting());
     const step = environment.step({});
     const many = environment.stepMany([{}, {}]);
@@ -41,7 +41,7 @@ describe("behaviour 67: an agent whose step waits for others", () => {
     await connection.close();
   });
 
-  test("learns of it before the server has answered the leave", async () => {
+  test("has its step rejected before the server answers the leave", async () => {
     const { connection, environment } = await joined({
       answer: ({ case: kind }) =>
         kind === "step" || kind === "leaveWorld" ? "silence" : undefined,
@@ -59,7 +59,7 @@ describe("behaviour 67: an agent whose step waits for others", () => {
     await connection.close();
   });
 
-  test("ends the wait for one step by its signal, and may still leave", async () => {
+  test("may cancel the step with a signal, and still leave", async () => {
     const { connection, environment } = await joined(waiting());
     const controller = new AbortController();
     const step = environment.step({}, { signal: controller.signal });

@@ -18,7 +18,7 @@ const confused: Script = {
     kind === "createWorld" ? stepped(EnvironmentStateType.RUNNING) : undefined,
 };
 
-/** Failures by name, with the calls that provoke them and the expected error. */
+/** Failures by name, with the call that provokes each and the expected error. */
 const mishaps: readonly (readonly [
   string,
   Script,
@@ -26,7 +26,7 @@ const mishaps: readonly (readonly [
   { readonly origin: string; readonly code: StatusCode; readonly isRefusal?: boolean },
 ])[] = [
   [
-    "an error that the server answers",
+    "an error with which the server answers",
     refusing,
     ({ environment }) => environment.step({}),
     { origin: "server", code: "INVALID_ARGUMENT", isRefusal: true },
@@ -58,7 +58,7 @@ const mishaps: readonly (readonly [
     { origin: "connection", code: "INTERNAL" },
   ],
   [
-    "a wait that its deadline ends",
+    "a wait that its timeout ends",
     silent,
     ({ environment }) => environment.step({}, { timeoutMs: 1 }),
     { origin: "client", code: "DEADLINE_EXCEEDED" },
@@ -88,7 +88,7 @@ const mishaps: readonly (readonly [
     { origin: "client", code: "FAILED_PRECONDITION" },
   ],
   [
-    "a step of Gymnasium's before its reset",
+    "a step through gymnasium() before the first reset",
     {},
     ({ environment }) => gymnasium(environment).step({}),
     { origin: "client", code: "FAILED_PRECONDITION" },
@@ -101,8 +101,8 @@ const mishaps: readonly (readonly [
   ],
 ];
 
-describe("the origin of an error", () => {
-  test.each(mishaps)("tells %s", async (_name, script, provoke, expected) => {
+describe("the origin of errors", () => {
+  test.each(mishaps)("%s has the expected origin", async (_name, script, provoke, expected) => {
     const scene = await joined(script);
     const error: unknown = await Promise.resolve(provoke(scene)).then(
       () => expect.fail("expected a rejection"),
@@ -115,7 +115,7 @@ describe("the origin of an error", () => {
     await scene.connection.close({ timeoutMs: 0 });
   });
 
-  test("is the connection if no server listens, with the cause", async () => {
+  test("is the connection if no server listens, and the error has the cause", async () => {
     const gone = await listen({ onStream: () => {} });
     await gone.close();
     const error: unknown = await connect(gone.url).catch((thrown: unknown) => thrown);
@@ -127,7 +127,7 @@ describe("the origin of an error", () => {
     expect(worldFate(error)).toBeUndefined();
   });
 
-  test("and the fate of the world belong only to a lost stream", async () => {
+  test("is independent of the fate of the world, which only the error of a lost stream has", async () => {
     const { connection, server } = await connected(silent);
     const lost = connection.closed;
     const cause = new DmEnvRpcError("UNAVAILABLE", "power cut", { origin: "connection" });

@@ -14,8 +14,9 @@ import {
 import { connect } from "./connect.ts";
 
 /**
- * Creates a reconnecting connection; the scripts are those of successive servers, the last for all
- * later ones.
+ * Creates a reconnecting connection.
+ *
+ * @param scripts Scripts of successive servers; the last script is also that of all later servers.
  */
 async function reconnecting(
   scripts: readonly (Script | "down")[],
@@ -80,7 +81,7 @@ describe("without reconnect, which is the default", () => {
 });
 
 describe("with reconnect", () => {
-  test("open calls reject, the agent joins the same world again, and its next step is a first one", async () => {
+  test("open calls reject, the agent joins the same world again, and its next step is a first step", async () => {
     const { connection, servers, statuses, cut } = await reconnecting([silentSteps, long]);
     await using _ = connection;
     const environment = await connection.join("world", { settings: { name: "bob" } });
@@ -102,7 +103,7 @@ describe("with reconnect", () => {
     expect(statuses[1]).toMatchObject({ world: "kept", attempt: 1 });
   });
 
-  test("is never silent: if no call was open, the next step rejects once", async () => {
+  test("if no call was open when the connection was lost, the next step rejects once", async () => {
     const { connection, cut } = await reconnecting([long, long]);
     await using _ = connection;
     const environment = await connection.join("world");
@@ -113,7 +114,7 @@ describe("with reconnect", () => {
     expect((await environment.step({})).mid()).toBe(true);
   });
 
-  test("a reset begins a new sequence anyway, so it does not reject", async () => {
+  test("a reset after a lost connection does not reject, because it begins a new sequence anyway", async () => {
     const { connection, cut } = await reconnecting([long, long]);
     await using _ = connection;
     const environment = await connection.join("world");
@@ -123,7 +124,7 @@ describe("with reconnect", () => {
     expect((await environment.step({})).mid()).toBe(true);
   });
 
-  test("a world that is gone is lost; the connection continues", async () => {
+  test("the fate of a world that no longer exists is lost, and the connection continues", async () => {
     const gone: Script = {
       answer: (request) =>
         request.case === "joinWorld" && request.value.worldName === "world"
@@ -145,7 +146,7 @@ describe("with reconnect", () => {
     expect((await other.step({})).first()).toBe(true);
   });
 
-  test("retries while the server is down, or has not noticed the lost agent yet", async () => {
+  test("attempts continue while the server is down or has not noticed the lost agent", async () => {
     const full: Script = {
       answer: (request) =>
         request.case === "joinWorld"
@@ -166,14 +167,14 @@ describe("with reconnect", () => {
     expect(statuses[2]).toMatchObject({ attempt: 3, error: { code: "RESOURCE_EXHAUSTED" } });
   });
 
-  test("tries 45 times by default", async () => {
+  test("the connection tries 45 times by default", async () => {
     const { connection, statuses, cut } = await reconnecting([long, "down"], "default");
     await cut();
     await connection.closed;
     expect(statuses.filter(({ kind }) => kind === "reconnecting")).toHaveLength(45);
   });
 
-  test("gives up after maxAttempts: all calls reject, and the connection is closed", async () => {
+  test("after maxAttempts all calls reject, and the connection is closed", async () => {
     const { connection, statuses, cut } = await reconnecting([silentSteps, "down"], 2);
     const environment = await connection.join("world");
     await environment.step({});
@@ -190,14 +191,14 @@ describe("with reconnect", () => {
     await connection.close();
   });
 
-  test("requests made in the meantime wait for it, up to their timeout", async () => {
+  test("a request made during a reconnect waits until the connection is re-established", async () => {
     const { connection, cut } = await reconnecting([long, long]);
     await using _ = connection;
     await cut();
     await expect(connection.createWorld()).resolves.toBe("world");
   });
 
-  test("close ends the attempts, and an environment that was closed is not joined again", async () => {
+  test("close ends the attempts, and a closed environment is not joined again", async () => {
     const { connection, cut } = await reconnecting([long, "down"], 1_000_000);
     const environment = await connection.join("world");
     await cut();
@@ -216,7 +217,7 @@ describe("with reconnect", () => {
     await again.connection.close();
   });
 
-  test("does not reconnect to a server that violates the protocol", async () => {
+  test("a connection whose server violates the protocol is not reconnected", async () => {
     const { connection, statuses } = await reconnecting([
       {
         answer: () => ({
@@ -230,7 +231,7 @@ describe("with reconnect", () => {
     expect(statuses).toEqual([]);
   });
 
-  test("changed specs after it are an error that names both", async () => {
+  test("a reset rejects with the old and the new spec if the specs changed during a reconnect", async () => {
     const { connection, cut } = await reconnecting([
       long,
       { observations: { tick: t.int32([2]) } },

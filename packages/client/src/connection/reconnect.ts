@@ -4,7 +4,7 @@ import { type BackoffOptions, backoffMs } from "@dm-env-rpc/transport/internal";
 import { pause } from "../stream/backoff.ts";
 import type { WorldFate } from "../stream/faults.ts";
 
-/** Default of `maxAttempts`: about five minutes, as most delays are `maxMs`. */
+/** Default of `maxAttempts`: about five minutes, because most delays lie between half of `maxMs` and `maxMs`. */
 const reconnectAttempts = 45;
 
 /** Progress of a reconnect. */
@@ -15,19 +15,19 @@ export type ReconnectStatus =
 
 /** Options of reconnecting a lost connection. */
 export interface ReconnectOptions extends BackoffOptions {
-  /** Number of failed attempts in a row before it gives up. Default 45, which take about five minutes. */
+  /** Number of attempts; if all fail, the connection is closed. Default 45, which take about five minutes. */
   readonly maxAttempts?: number | undefined;
   /**
-   * Asks a server of @dm-env-rpc/server to hold the agent's seat in the meantime, according to its
-   * world's `onDrop`: joins send a random `seat_key`, which other servers may refuse. Not needed
-   * with a join token, which resumes its seat by itself. Default false.
+   * Asks a server of @dm-env-rpc/server to hold the agent's seat while the connection is lost,
+   * according to `onDrop` of the world. Joins then send a random `seat_key`, which other servers may
+   * refuse. Not needed with a join token, which resumes its seat without a key. Default false.
    */
   readonly keepSeat?: boolean | undefined;
   /** Called with every attempt and its result. Must not throw. */
   readonly onStatus?: ((status: ReconnectStatus) => void) | undefined;
 }
 
-/** Tries until an attempt succeeds. Returns undefined if all failed, or the signal was aborted. */
+/** Tries until an attempt succeeds. Returns undefined if all attempts fail or the signal is aborted. */
 export async function attempts<T>(
   attempt: () => Promise<T>,
   options: ReconnectOptions,
@@ -39,8 +39,8 @@ export async function attempts<T>(
   for (let count = 1; count <= maxAttempts && !signal.aborted; count++) {
     onStatus?.({ kind: "reconnecting", attempt: count, error });
     try {
-      // A restarting server would get immediate attempts from all its clients: wait before the
-      // first, too.
+      // Wait before the first attempt, too: otherwise, all clients would reconnect to a restarting
+      // server at once.
       await pause(backoffMs(count + 1, options), "reconnecting", signal);
       return { value: await attempt(), attempt: count };
     } catch (caught) {

@@ -12,7 +12,7 @@ import { type MessageObserver, Pipeline, type PipelineLimits } from "../stream/p
 import { timeLeft, type WaitOptions, waitFor } from "../stream/wait.ts";
 import { attempts, type ReconnectOptions } from "./reconnect.ts";
 
-/** A stream, with a function that releases its resources, such as a socket, once it is gone. */
+/** A stream, with a function that releases its resources, such as a socket, after it has closed. */
 export interface OpenStream {
   readonly stream: ClientStream;
   readonly release?: (() => Promise<void>) | undefined;
@@ -44,11 +44,11 @@ interface Reopened {
 }
 
 /**
- * A stream to a server that is reopened when it is lost, if enabled; its agent then joins again.
+ * A stream to a server. If reconnecting is on, a lost stream is reopened, and its agent joins again.
  */
 export class ReconnectingStream {
   readonly peer: string;
-  /** Settles when the stream is gone and is not reopened. */
+  /** Resolves when the stream has closed and is not reopened. */
   readonly closed: Promise<Error | undefined>;
   /** The agent that has joined. */
   joinedAgent: JoinedAgent | undefined;
@@ -70,7 +70,7 @@ export class ReconnectingStream {
     this.#pipeline = this.#start(opened);
   }
 
-  /** True if the server is to hold the agent's seat while the stream is lost. */
+  /** True if the server should hold the agent's seat while the stream is lost. */
   get keepsSeat(): boolean {
     const { reconnect, reopen } = this.#options;
     return reconnect?.keepSeat === true && reopen !== undefined;
@@ -80,7 +80,7 @@ export class ReconnectingStream {
     return this.#pipeline;
   }
 
-  /** Sends a request through the current stream, or through the next one while it is reopened. */
+  /** Sends a request through the current stream, or, if that is being reopened, through the next stream. */
   async call<R extends ProcessRequest>(
     request: R,
     options?: WaitOptions,
@@ -177,10 +177,10 @@ export class ReconnectingStream {
       this.#opened = opened;
       this.#pipeline = pipeline;
       this.#reconnecting = undefined;
-      const told = open.some(({ kind }) => kind === "step" || kind === "reset");
+      const isReported = open.some(({ kind }) => kind === "step" || kind === "reset");
       const environment = this.joinedAgent?.environment;
       if (tables !== undefined) {
-        environment?.rejoined(pipeline, tables, told ? undefined : error);
+        environment?.rejoined(pipeline, tables, isReported ? undefined : error);
       } else if (refusal !== undefined) {
         environment?.gone(error);
         this.joinedAgent = undefined;
@@ -193,8 +193,8 @@ export class ReconnectingStream {
   }
 
   /**
-   * Opens a stream and joins the same world again. If only the world is gone, the stream has not
-   * failed.
+   * Opens a stream and joins the same world again. If the server no longer has the world, the stream
+   * is kept, without an agent.
    */
   async #reopen(reopen: (signal: AbortSignal) => Promise<OpenStream>): Promise<Reopened> {
     const opened = await reopen(this.#ended.signal);
@@ -214,7 +214,7 @@ export class ReconnectingStream {
       if (isRefusal(error) && error.code === "NOT_FOUND") {
         return { opened, pipeline, world: "lost", tables: undefined, refusal: error };
       }
-      // The server may take a while to notice that the agent left: this counts as another attempt.
+      // The server may not have noticed the lost agent yet: another attempt may succeed.
       opened.stream.abort(toError(error));
       throw error;
     }

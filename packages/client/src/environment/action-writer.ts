@@ -3,10 +3,10 @@ import { dtypes, packFor, TensorError } from "@dm-env-rpc/tensor-codec";
 import type { SpecEntry, SpecTable } from "@dm-env-rpc/tensor-codec/proto";
 import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 
-/** Packed values of an action are cached below this value: most discrete actions have fewer. */
+/** Integer actions below this value are cached in packed form; most discrete actions have fewer values than this. */
 const maxCached = 64;
 
-/** An action with its cache of packed values: each small integer is packed once. */
+/** An action with its cache of packed values, so that each small integer is packed only once. */
 interface Action extends SpecEntry {
   readonly cache: (UidTensor | undefined)[] | undefined;
 }
@@ -64,7 +64,10 @@ export class ActionWriter {
     return new TensorError({
       reason: "name",
       name,
-      expected: names === "" ? "no action, for there are none" : `one of the actions ${names}`,
+      expected:
+        names === ""
+          ? "an empty action, because the world has no actions"
+          : `one of the actions ${names}`,
       received: `"${name}"`,
     });
   }

@@ -37,7 +37,7 @@ export class AgentView {
   readonly #reader: ObservationReader;
 
   /**
-   * @throws TensorError if the definition, the requested names or a signal do not match the specs.
+   * @throws TensorError if the definition, a requested name or a signal does not match the specs.
    */
   constructor(tables: SpecTables, options: JoinOptions) {
     const { as } = options;
@@ -76,7 +76,7 @@ export class AgentView {
     return this.#writer.write(action);
   }
 
-  /** Returns the spec of a signal; one float64 if the world has no such observation. */
+  /** Returns the spec of a signal: a single float64 if the world has no such observation. */
   signalSpec(name: "reward" | "discount"): DmEnvSpec {
     const spec = this.tables.observations.byName.get(name)?.spec;
     if (spec !== undefined && this.#options[name] === undefined) {
@@ -92,7 +92,7 @@ export class AgentView {
    * Creates the time step of a response.
    *
    * @param before State of the previous response.
-   * @throws DmEnvRpcError INTERNAL if the state must not follow the previous one.
+   * @throws DmEnvRpcError INTERNAL if the state cannot follow the previous state.
    * @throws TensorError if an observation does not fit its spec.
    */
   timeStep(before: AgentState, response: StepResponse): TimeStep<DynamicObservation> {

@@ -11,8 +11,8 @@ import type {
 } from "@dm-env-rpc/tensor-codec";
 
 /**
- * Specs, or a function that derives them from settings: then only their types are known before a
- * join.
+ * Specs, or a function that derives them from settings. Of a function, only the types of the specs
+ * are known before a join.
  */
 export type SpecsSource<T extends Specs> = T | ((settings: never) => T);
 
@@ -23,7 +23,7 @@ export type SpecsSource<T extends Specs> = T | ((settings: never) => T);
 export interface EnvironmentDefinition<A extends Specs = Specs, O extends Specs = Specs> {
   readonly actions: SpecsSource<A>;
   readonly observations: SpecsSource<O>;
-  /** Specs of the settings of a create, a join and a reset; settings are packed by them. */
+  /** Specs by which the settings of a create, a join and a reset are packed. */
   readonly settings?: Specs | undefined;
   readonly joinSettings?: Specs | undefined;
   readonly resetSettings?: Specs | undefined;
@@ -40,8 +40,7 @@ export interface DynamicObservation {
 }
 
 /**
- * Actions of some specs. They are sparse: each may be omitted, and so may an action that not every
- * world has.
+ * Actions of some specs. Each action may be omitted, also one that only some worlds have.
  */
 export type ActionOf<A extends Specs> = string extends keyof A
   ? DynamicAction
@@ -56,8 +55,8 @@ export type ActionOf<A extends Specs> = string extends keyof A
     };
 
 /**
- * Names of specs, with `.` between levels; the name of a record stands for everything in it. For a
- * union of specs, the names of all.
+ * Names of specs, with `.` between levels; the name of a record includes everything in it. For a
+ * union of specs, the names of all alternatives.
  */
 export type NameOf<T extends Specs> = T extends Specs
   ? string extends keyof T
@@ -85,9 +84,9 @@ type Picked<O extends Specs, N extends string> = {
 };
 
 /**
- * Observations of some specs: those with the requested names; without names all but `reward` and
- * `discount`, which have their own places in a time step. For a union of specs the observations are
- * a union too.
+ * Observations of some specs: those with the requested names, or, without names, all except `reward`
+ * and `discount`, which are separate fields of a time step. For a union of specs, a union of
+ * observations.
  */
 export type ObservationOf<O extends Specs, N extends string = never> = O extends Specs
   ? string extends keyof O

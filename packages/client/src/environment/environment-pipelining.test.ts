@@ -3,15 +3,15 @@ import { describe, expect, test } from "vitest";
 import { joined, steps } from "../testing/joined.ts";
 import { connected, status } from "../testing/scripted-server.ts";
 
-describe("behaviour 33: steps that overlap", () => {
-  test("cross the ends of sequences", async () => {
+describe("behaviour 33: overlapping steps", () => {
+  test("continue across the ends of sequences", async () => {
     const { connection, environment } = await joined({ sequenceLength: 2 });
     await using _ = connection;
     const steps = await Promise.all([1, 2, 3, 4, 0].map((move) => environment.step({ move })));
     expect(steps.map(({ stepType }) => stepType)).toEqual(["first", "mid", "last", "first", "mid"]);
   });
 
-  test("stepMany does the same with one promise, beyond the window too", async () => {
+  test("stepMany continues across the ends of sequences, also with more steps than the window has room for", async () => {
     const { connection } = await connected({ sequenceLength: 4 }, { maxInFlight: 3 });
     await using _ = connection;
     const environment = await connection.join("world");
@@ -26,7 +26,7 @@ describe("behaviour 33: steps that overlap", () => {
     await expect(environment.stepMany([])).resolves.toEqual([]);
   });
 
-  test("stepMany reads actions from a generator only as the window has room, and lets it finish", async () => {
+  test("stepMany reads actions from a generator only as the window has room, and closes the generator when it is aborted", async () => {
     const { connection, server } = await connected(
       { answer: (request) => (request.case === "step" ? "silence" : undefined) },
       { maxInFlight: 2 },
@@ -54,7 +54,7 @@ describe("behaviour 33: steps that overlap", () => {
     await connection.close({ timeoutMs: 1 });
   });
 
-  test("stepMany rejects with the first error and makes no more steps", async () => {
+  test("stepMany rejects with the first error and sends no more steps", async () => {
     const { connection, server, environment } = await joined({ sequenceLength: 9 });
     await using _ = connection;
     await environment.reset();
@@ -66,8 +66,8 @@ describe("behaviour 33: steps that overlap", () => {
   });
 });
 
-describe("leaving", () => {
-  test("close leaves the world once, and later steps reject", async () => {
+describe("leaving a world", () => {
+  test("environment.close() leaves the world once, and later steps reject", async () => {
     const { connection, server, environment } = await joined();
     await using _ = connection;
     await Promise.all([environment.close(), environment.close()]);
@@ -76,7 +76,7 @@ describe("leaving", () => {
     await expect(environment.reset()).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
   });
 
-  test("destroyOnClose destroys it too", async () => {
+  test("with destroyOnClose, close() also destroys the world", async () => {
     const { connection, server, environment } = await joined({}, { destroyOnClose: true });
     await using _ = connection;
     await environment.close();
@@ -86,7 +86,7 @@ describe("leaving", () => {
     });
   });
 
-  test("a leave of the connection leaves its environment, and the world can be joined again", async () => {
+  test("connection.leave() ends its environment, and the world can be joined again", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     await connection.leave();
@@ -97,13 +97,13 @@ describe("leaving", () => {
     expect((await again.step({})).mid()).toBe(true);
   });
 
-  test("disposal is silent when the connection is gone", async () => {
+  test("close() of an environment whose connection is closed does not throw", async () => {
     const { connection, environment } = await joined();
     await connection.close();
     await environment.close();
   });
 
-  test("a server that never answers the leave does not hang the close", async () => {
+  test("close() rejects after its timeout if the server never answers the leave", async () => {
     const { connection, environment } = await joined({
       answer: (request) => (request.case === "leaveWorld" ? "silence" : undefined),
     });
@@ -114,7 +114,7 @@ describe("leaving", () => {
   });
 });
 
-test("an error Status rejects its step alone and changes nothing", async () => {
+test("an error Status rejects only its step and changes nothing", async () => {
   let refuse = false;
   const { connection, environment } = await joined({
     answer: (request) =>

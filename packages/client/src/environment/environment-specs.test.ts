@@ -15,7 +15,7 @@ describe("behaviour 51: specs mirror values", () => {
   };
   const actions = { move: t.discrete(5), arm: { turn: t.float32([2], { min: -1, max: 1 }) } };
 
-  test("observations and actions nest as dotted names say", async () => {
+  test("dotted names become nested observations and actions", async () => {
     const { connection, server, environment } = await joined({
       observations,
       actions,
@@ -40,7 +40,7 @@ describe("behaviour 51: specs mirror values", () => {
     ]);
   });
 
-  test("they are array, bounded, discrete and string specs", async () => {
+  test("specs are array, bounded, discrete and string specs of dm_env", async () => {
     const { connection, environment } = await joined({ observations, actions });
     await using _ = connection;
     expect(environment.actionSpec()).toMatchObject({
@@ -101,7 +101,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     expect(requestedObservations).toEqual([102, 103]);
   });
 
-  test("only requested observations are requested from the server; the name of a group stands for everything in it", async () => {
+  test("a step requests only the observations named in the join; the name of a group includes everything in it", async () => {
     const { connection, server, environment } = await joined(
       { observations: { a: { b: t.int32(), c: t.int32() }, d: t.int32(), e: t.int32() } },
       { observations: ["d", "a"] },
@@ -115,7 +115,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     });
   });
 
-  test("an agent may request no observation at all", async () => {
+  test("an agent may join without observations", async () => {
     const { connection, environment } = await joined(
       { observations: { tick: t.int32() } },
       { observations: [] },
@@ -124,14 +124,14 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     expect((await environment.reset()).observation).toEqual({});
   });
 
-  test("without such observations the reward is 0", async () => {
+  test("without a reward observation the reward is 0", async () => {
     const { connection, environment } = await joined({ observations: {} });
     await using _ = connection;
     await environment.reset();
     expect(await environment.step({})).toMatchObject({ reward: 0, discount: 1 });
   });
 
-  test("custom functions can compute both", async () => {
+  test("custom functions can compute the reward and the discount", async () => {
     const { connection, environment } = await joined(
       { observe: (_name, tick) => tick },
       {
@@ -149,7 +149,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     ]);
   });
 
-  test("a reward that is not one number needs a function that makes it one", async () => {
+  test("a reward that is not a single number needs a function that converts it", async () => {
     const script: Script = { observations: { reward: t.float32([2]) }, observe: () => [1, 2] };
     const { connection, server } = await connected(script);
     await using _ = connection;
@@ -163,7 +163,7 @@ describe("behaviour 52: reward, discount and requested observations", () => {
     expect((await environment.step({})).reward).toBe(2);
   });
 
-  test("an int64, a bool and a one-element reward are numbers", async () => {
+  test("an int64, a bool and a tensor of one element are converted to a reward", async () => {
     for (const [spec, value] of [
       [t.int64(), 3n],
       [t.bool(), true],
@@ -180,12 +180,12 @@ describe("behaviour 52: reward, discount and requested observations", () => {
   });
 });
 
-describe("behaviour 53: specs that change on a reset", () => {
+describe("behaviour 53: specs that a reset changes", () => {
   const observations = (resets: number) =>
     resets < 2 ? { tick: t.int32() } : { tick: t.int32([2]), more: t.float32() };
   const observe = (name: string) => (name === "tick" ? undefined : 7);
 
-  test("are an error that names both, and nothing goes on after it", async () => {
+  test("are an error that names the old and the new spec, and every later step rejects with it", async () => {
     const { connection, environment } = await joined({ observations, observe });
     await using _ = connection;
     await environment.reset();
@@ -197,7 +197,7 @@ describe("behaviour 53: specs that change on a reset", () => {
     await expect(environment.step({})).rejects.toBe(error);
   });
 
-  test("are accepted where the client opted in", async () => {
+  test("are accepted with changedSpecs: accept", async () => {
     const { connection, environment } = await joined(
       { observations, observe: (name, tick) => (name === "more" ? 7 : tick) },
       { changedSpecs: "accept" },
@@ -212,7 +212,7 @@ describe("behaviour 53: specs that change on a reset", () => {
     expect(Object.keys(environment.specs.observations)).toEqual(["tick", "more"]);
   });
 
-  test("are accepted only while they still are what the definition says", async () => {
+  test("are accepted only if they still match the definition", async () => {
     const { connection, environment } = await joined(
       { observations },
       { changedSpecs: "accept", as: { actions: {}, observations: { tick: t.int32() } } },
@@ -223,7 +223,7 @@ describe("behaviour 53: specs that change on a reset", () => {
     await expect(environment.reset()).rejects.toMatchObject({ reason: "spec", specName: "tick" });
   });
 
-  test("settings of a reset are sent, whatever the state", async () => {
+  test("reset sends its settings, also if no sequence is running", async () => {
     const { connection, server, environment } = await joined();
     await using _ = connection;
     expect((await environment.reset({ settings: { hero: { class: "mage" } } })).first()).toBe(true);
@@ -232,14 +232,14 @@ describe("behaviour 53: specs that change on a reset", () => {
   });
 });
 
-describe("a definition", () => {
+describe("the definition of a join", () => {
   const definition = {
     actions: { move: t.int32({ min: 0, max: 4 }) },
     observations: { tick: t.int32() },
     joinSettings: { level: t.uint8() },
   };
 
-  test("says what to ask for, and how to pack settings", async () => {
+  test("determines the requested observations and the dtypes of settings", async () => {
     const script = { observations: { more: t.float32(), tick: t.int32(), reward: t.float32() } };
     const { connection, server } = await connected(script);
     await using _ = connection;
@@ -251,7 +251,7 @@ describe("a definition", () => {
     });
   });
 
-  test("that is not the server's is refused, and the agent leaves", async () => {
+  test("is refused if it differs from the server's specs, and the agent leaves", async () => {
     const { connection, server } = await connected({ observations: { tick: t.float32() } });
     await using _ = connection;
     await expect(
@@ -265,7 +265,7 @@ describe("a definition", () => {
     expect(server.requests.at(-1)?.case).toBe("leaveWorld");
   });
 
-  test("of specs that are made from settings is not compared", async () => {
+  test("is not compared if it derives its specs from settings", async () => {
     const { connection } = await connected();
     await using _ = connection;
     const environment = await connection.join("world", {

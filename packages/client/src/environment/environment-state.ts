@@ -22,7 +22,7 @@ type Step = TimeStep<DynamicObservation>;
 
 const defaultCloseTimeoutMs = 5_000;
 
-/** An agent in a world: its place in the sequence, and the calls that it may make. */
+/** An agent in a world: its position in the sequence, and its calls. */
 export class EnvironmentState implements Environment, Stepper {
   readonly world: string;
   readonly connection: Connection;
@@ -32,12 +32,12 @@ export class EnvironmentState implements Environment, Stepper {
   #view: AgentView;
   #state: AgentState = "terminated";
   /**
-   * Set while a reset waits for its response, or a lost connection is reopened: later calls wait
-   * for it.
+   * Set while a reset waits for its response or a lost connection is reopened; later calls wait for
+   * it.
    */
   #gate: Promise<void> | undefined;
-  /** A loss that no call has reported yet. */
-  #untold: Error | undefined;
+  /** The error of a lost connection, if no call has rejected with it yet. */
+  #unreported: Error | undefined;
   /** The error that ended the environment. */
   #over: Error | undefined;
   #hasLeft = false;
@@ -69,7 +69,7 @@ export class EnvironmentState implements Environment, Stepper {
     }
     let call: StepCall;
     try {
-      this.#tell();
+      this.#reportLoss();
       call = new StepCall(this, this.request(action));
     } catch (error) {
       return Promise.reject(error);
@@ -90,12 +90,12 @@ export class EnvironmentState implements Environment, Stepper {
     }
     let call: BatchCall;
     try {
-      this.#tell();
+      this.#reportLoss();
       call = new BatchCall(this, actions);
     } catch (error) {
       return Promise.reject(error);
     }
-    call.watch(`steps in world "${this.world}"`, options);
+    call.watch(`stepMany in world "${this.world}"`, options);
     this.#pipeline.submit(call);
     return call.promise;
   }
@@ -105,7 +105,7 @@ export class EnvironmentState implements Environment, Stepper {
     while (this.#gate !== undefined) {
       await waitFor(this.#gate, this.#waitingFor, left());
     }
-    this.#untold = undefined;
+    this.#unreported = undefined;
     if (options.settings === undefined && this.#sequenceIsOver) {
       return this.step({}, left());
     }
@@ -141,14 +141,14 @@ export class EnvironmentState implements Environment, Stepper {
     return this.close();
   }
 
-  /** Called when the agent's sequence was cut short: its next step is a first one. */
+  /** Called when the agent's sequence was cut short: its next step is a first step. */
   interrupted(): void {
     this.#state = "interrupted";
   }
 
   /** Called when the agent leaves its world: outstanding steps reject. */
   leaving(): void {
-    this.#pipeline.giveUpSteps(
+    this.#pipeline.cancelSteps(
       new DmEnvRpcError(
         "CANCELLED",
         `the agent left world "${this.world}" before this step was answered; await steps before leaving`,
@@ -167,7 +167,7 @@ export class EnvironmentState implements Environment, Stepper {
     );
   }
 
-  /** Called when the connection is lost, until the promise resolves. */
+  /** Called when the connection is lost; calls wait until the promise resolves. */
   suspend(until: Promise<void>): void {
     this.#gate = until;
     void until.then(() => {
@@ -178,12 +178,13 @@ export class EnvironmentState implements Environment, Stepper {
   }
 
   /**
-   * Called when the agent has joined again, through another pipeline; `untold` is a loss that no
-   * open request reported.
+   * Called when the agent has joined again through another pipeline.
+   *
+   * @param unreported The error of the lost connection, if no open request rejects with it.
    */
-  rejoined(pipeline: Pipeline, tables: SpecTables, untold: Error | undefined): void {
+  rejoined(pipeline: Pipeline, tables: SpecTables, unreported: Error | undefined): void {
     this.#pipeline = pipeline;
-    this.#untold = untold;
+    this.#unreported = unreported;
     try {
       this.#hasSpecs(tables);
     } catch {
@@ -241,7 +242,7 @@ export class EnvironmentState implements Environment, Stepper {
     return `a step in world "${this.world}"`;
   }
 
-  /** Runs a call when the gate is open, in the order of the calls. */
+  /** Runs a call once the gate is open. Waiting calls keep their order. */
   async #behindGate<T>(
     options: WaitOptions | undefined,
     task: (left: WaitOptions | undefined) => Promise<T>,
@@ -253,10 +254,10 @@ export class EnvironmentState implements Environment, Stepper {
     return await task(left());
   }
 
-  /** Throws a loss once, after which a step would silently belong to another sequence. */
-  #tell(): void {
-    const error = this.#untold;
-    this.#untold = undefined;
+  /** Throws the error of a lost connection once, so that no step silently continues in a new sequence. */
+  #reportLoss(): void {
+    const error = this.#unreported;
+    this.#unreported = undefined;
     if (error !== undefined) {
       throw error;
     }
@@ -290,7 +291,7 @@ export class EnvironmentState implements Environment, Stepper {
         await this.connection.destroyWorld(this.world, left());
       }
     } catch (error) {
-      // Losing the connection has already left the world.
+      // A lost connection has already left the world.
       if (this.#pipeline.open) {
         throw error;
       }

@@ -6,7 +6,7 @@ import { joined, steps } from "../testing/joined.ts";
 import { stepped } from "../testing/scripted-server.ts";
 
 describe("behaviour 47: FIRST, MID, LAST", () => {
-  test("a sequence goes first, mid … last, and the next begins with first", async () => {
+  test("a sequence has the step types first, mid … last, and the next begins with first", async () => {
     const { connection, environment } = await joined({ sequenceLength: 3 });
     await using _ = connection;
     const types: string[] = [];
@@ -16,7 +16,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     expect(types).toEqual(["first", "mid", "mid", "last", "first", "mid"]);
   });
 
-  test("step on a fresh environment and after a last step ignores its action, even one that does not fit", async () => {
+  test("a step on a fresh environment or after a last step ignores its action, even if the action does not fit", async () => {
     const { connection, server, environment } = await joined({ sequenceLength: 1 });
     await using _ = connection;
     expect((await environment.step({ jump: "high" })).first()).toBe(true);
@@ -38,7 +38,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     expect(last).toMatchObject({ stepType: "last", reward: 3, discount: 0 });
   });
 
-  test("reset in mid-sequence begins another; after a last step it costs no request of its own", async () => {
+  test("reset in mid-sequence begins another sequence; after a last step it sends no reset request", async () => {
     const { connection, server, environment } = await joined();
     await using _ = connection;
     await environment.reset();
@@ -50,7 +50,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     expect(server.requests.filter((request) => request.case === "reset")).toHaveLength(1);
   });
 
-  test("a step that is called during a reset comes after its first step", async () => {
+  test("a step that is called during a reset follows the first step", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     await environment.reset();
@@ -58,7 +58,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     expect([reset.stepType, step.stepType]).toEqual(["first", "mid"]);
   });
 
-  test("a reset of the world from the same connection makes the next step a first one", async () => {
+  test("after a reset of the world on the same connection, the next step is a first step", async () => {
     const { connection, environment } = await joined({ sequenceLength: 9 });
     await using _ = connection;
     await environment.reset();
@@ -66,7 +66,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
     expect(step.first()).toBe(true);
   });
 
-  test("a step that timed out still counts: the next response is not affected", async () => {
+  test("a step that timed out still belongs to the sequence, and its late response is not paired with the next step", async () => {
     const { connection, environment, server } = await joined({
       sequenceLength: 9,
       answer: (request, { requests }) =>
@@ -94,7 +94,7 @@ describe("behaviour 47: FIRST, MID, LAST", () => {
 });
 
 describe("behaviour 48: discounts", () => {
-  test("a natural end discounts with 0, an interruption with 1", async () => {
+  test("the discount is 0 at a natural end and 1 at an interruption", async () => {
     for (const [end, discount, state] of [
       [EnvironmentStateType.TERMINATED, 0, "terminated"],
       [EnvironmentStateType.INTERRUPTED, 1, "interrupted"],
@@ -121,7 +121,7 @@ describe("behaviour 48: discounts", () => {
   });
 });
 
-test("behaviour 49: a copy of a time step with another step type answers for itself", async () => {
+test("behaviour 49: first(), mid() and last() of a copied time step follow its own step type", async () => {
   const { connection, environment } = await joined();
   await using _ = connection;
   await environment.reset();
@@ -132,8 +132,8 @@ test("behaviour 49: a copy of a time step with another step type answers for its
   expect(truncated.observation).toBe(step.observation);
 });
 
-describe("behaviour 5: state sequences that are illegal", () => {
-  test("an end after an end rejects that step with an error that says both", async () => {
+describe("behaviour 5: illegal states", () => {
+  test("an end after an end rejects that step with an error that names both states", async () => {
     const states = [
       EnvironmentStateType.RUNNING,
       EnvironmentStateType.TERMINATED,
@@ -172,15 +172,15 @@ describe("behaviour 36: observations that do not fit their specs", () => {
   });
 
   test.each([
-    ["another shape", [observed(101, [2], new Int32Array(2))], /"tick".*shape/],
+    ["an observation of another shape", [observed(101, [2], new Int32Array(2))], /"tick".*shape/],
     [
-      "another dtype",
+      "an observation of another dtype",
       [{ uid: 101, tensor: tensor("float32", [], new Float32Array(1)) }],
       /"tick".*int32/,
     ],
-    ["one that was not asked for", [observed(77, [], new Int32Array(1))], /UID 77/],
-    ["none of what was asked for", [], /without "tick"/],
-  ])("%s rejects the step and nothing else", async (_name, observations, message) => {
+    ["an observation that was not requested", [observed(77, [], new Int32Array(1))], /UID 77/],
+    ["a missing observation", [], /without "tick"/],
+  ])("%s rejects only its step", async (_name, observations, message) => {
     let bad = true;
     const { connection, environment } = await joined({
       observations: { tick: t.int32() },
@@ -196,7 +196,7 @@ describe("behaviour 36: observations that do not fit their specs", () => {
     expect((await environment.step({})).mid()).toBe(true);
   });
 
-  test("observations may come in any order", async () => {
+  test("observations may arrive in any order", async () => {
     const { connection, environment } = await joined({
       observations: { a: t.int32(), b: t.int32() },
       answer: (request) =>

@@ -47,38 +47,39 @@ export interface JoinOptions<
   /** Settings of this agent, packed by the definition's `joinSettings` if it has them. */
   readonly settings?: Settings | undefined;
   /**
-   * Names of the observations to request; the name of a group stands for everything in it. `reward`
-   * and `discount` are in a time step's observation only if named here. Default: those of `as`;
-   * without it all that the server has.
+   * Names of the observations to request; the name of a group includes everything in it. `reward`
+   * and `discount` are in a time step's observation only if named here. Default: the observations of
+   * `as`, or all of the server's observations.
    */
   readonly observations?: readonly N[] | undefined;
   /**
-   * Computes the reward. Default: the observation `reward`, which must be one number; otherwise 0.
+   * Computes the reward. Default: the observation `reward`, which must be a single number, or 0 if
+   * the server has none.
    */
   readonly reward?: ((context: SignalContext) => number) | undefined;
   /**
-   * Computes the discount. Default: the observation `discount`; otherwise 0 on `terminated` and 1
-   * on other steps.
+   * Computes the discount. Default: the observation `discount`, or, if the server has none, 0 on
+   * `terminated` and 1 on other steps.
    */
   readonly discount?: ((context: SignalContext) => number) | undefined;
   /**
    * Policy for a reset that changes the specs: `refuse` (default) rejects with a TensorError that
-   * names both, `accept` continues with the new specs (behaviour 53).
+   * names the old and the new spec, `accept` continues with the new specs (behaviour 53).
    */
   readonly changedSpecs?: "refuse" | "accept" | undefined;
   /**
    * Memory of observed tensors: views of the received bytes (`view`, default), views that are valid
-   * until the next `step` or `reset` (`reuse`), or copies (`copy`). A view keeps everything that
-   * arrived with it alive, 64 KiB and more: copy tensors that you keep for long. `reuse` is the
-   * fastest with large observations, because their memory is reused; that includes the memory of
-   * steps sent with `connection.send`.
+   * until the next `step` or `reset` (`reuse`), or copies (`copy`). A view keeps alive everything
+   * that arrived with it, 64 KiB or more: copy tensors that you keep for long. `reuse` is the fastest
+   * for large observations, because the next response overwrites their memory, including the memory
+   * of steps sent with `connection.send`.
    */
   readonly tensors?: "view" | "reuse" | "copy" | undefined;
-  /** Destroys the world too when the environment is closed. Default false. */
+  /** Also destroys the world when the environment is closed. Default false. */
   readonly destroyOnClose?: boolean | undefined;
 }
 
-/** Options of joining a shared world with several seats: N agents, one row each. */
+/** Options of joining a shared world with several seats: N agents with one row each. */
 export interface SeatsJoinOptions<
   A extends Specs = Specs,
   O extends Specs = Specs,
@@ -89,11 +90,11 @@ export interface SeatsJoinOptions<
   > {
   /** Number of agents. */
   readonly seats: number;
-  /** As in VectorizeOptions. Default `fresh`. */
+  /** See `buffers` of VectorizeOptions. Default `fresh`. */
   readonly buffers?: "fresh" | "reuse" | undefined;
 }
 
-/** Options of joining a world as a batch: N environments in slots of one agent. */
+/** Options of joining a world as a batch: N environments in the slots of one agent. */
 export interface BatchJoinOptions<
   A extends Specs = Specs,
   O extends Specs = Specs,
@@ -102,7 +103,7 @@ export interface BatchJoinOptions<
     JoinOptions<A, O, N>,
     "as" | "settings" | "observations" | "destroyOnClose" | "signal" | "timeoutMs"
   > {
-  /** Closes the connection too when the vector is closed. Default false. */
+  /** Also closes the connection when the vector is closed. Default false. */
   readonly closeConnection?: boolean | undefined;
   /** Number of slots. */
   readonly batch: number;
@@ -113,7 +114,7 @@ export interface BatchJoinOptions<
    * world's.
    */
   readonly seed?: bigint | readonly bigint[] | undefined;
-  /** As in VectorizeOptions. Default `fresh`. */
+  /** See `buffers` of VectorizeOptions. Default `fresh`. */
   readonly buffers?: "fresh" | "reuse" | undefined;
 }
 
@@ -127,22 +128,21 @@ export interface ResetOptions extends WaitOptions {
  * One agent's view of a world, with the semantics of dm_env: names instead of UIDs, time steps
  * instead of states. `connection.join` returns it.
  *
- * Calls may overlap: requests are sent in the order of the calls, and each promise settles in that
- * order. A step that the server refuses rejects with a DmEnvRpcError and changes nothing; one whose
- * action does not fit rejects with a TensorError and is not sent; one whose observations do not fit
- * rejects with a TensorError. When the stream is lost, all outstanding calls reject with one
- * DmEnvRpcError.
+ * Calls may overlap: requests are sent, and promises settle, in the order of the calls. A step that
+ * the server refuses rejects with a DmEnvRpcError and changes nothing. A step whose action does not
+ * fit rejects with a TensorError and is not sent; a step whose observations do not fit rejects with
+ * a TensorError. When the stream is lost, all outstanding calls reject with one DmEnvRpcError.
  */
 export interface Environment<Action = DynamicAction, Observation = DynamicObservation>
   extends AsyncDisposable {
   /** Name of the world. */
   readonly world: string;
   /**
-   * Connection of the environment, for properties and extensions, which are answered in order with
-   * steps.
+   * Connection of the environment, for properties and extensions. Their responses and those of steps
+   * arrive in the order of the requests.
    */
   readonly connection: Connection;
-  /** The server's specs of all actions and observations, nested like the values. */
+  /** The server's specs of all actions and observations, nested like their values. */
   readonly specs: { readonly actions: Specs; readonly observations: Specs };
 
   /**
@@ -165,29 +165,30 @@ export interface Environment<Action = DynamicAction, Observation = DynamicObserv
    * Steps through all actions, with as many in flight as the connection's window allows, across the
    * ends of sequences: an action after a last step is ignored.
    *
-   * Actions are read as the window has room and must not change until then. The first error
-   * rejects; steps that were already in flight are still made, later ones are not.
+   * An action is read when the window has room for it, and must not change before. The first error
+   * rejects the call; steps that are already in flight still take effect, and no more are sent.
    */
   stepMany(actions: Iterable<Action>, options?: WaitOptions): Promise<TimeStep<Observation>[]>;
 
-  /** Specs of the actions as dm_env describes them, nested like the values. */
+  /** Specs of the actions as dm_env describes them, nested like their values. */
   actionSpec(): DmEnvSpecs;
-  /** Specs of the requested observations as dm_env describes them, nested like the values. */
+  /** Specs of the requested observations as dm_env describes them, nested like their values. */
   observationSpec(): DmEnvSpecs;
   /**
-   * Spec of the reward as dm_env describes it: one float64 if the server has no reward observation.
+   * Spec of the reward as dm_env describes it: a single float64 if the server has no reward
+   * observation.
    */
   rewardSpec(): DmEnvSpec;
   /**
-   * Spec of the discount as dm_env describes it: one float64 from 0 to 1 if the server has no
+   * Spec of the discount as dm_env describes it: a single float64 from 0 to 1 if the server has no
    * discount observation.
    */
   discountSpec(): DmEnvSpec;
 
   /**
    * Leaves the world, and destroys it if `destroyOnClose` is set; the connection stays open.
-   * Outstanding steps, such as one that waits for other agents, reject at once with CANCELLED of
-   * origin `client`. Idempotent; has no effect on a lost connection. `timeoutMs` is 5,000 by
+   * Outstanding steps, such as a step that waits for other agents, reject at once with CANCELLED of
+   * origin `client`. Idempotent; has no effect if the connection is lost. `timeoutMs` is 5,000 by
    * default.
    */
   close(options?: WaitOptions): Promise<void>;
@@ -196,8 +197,8 @@ export interface Environment<Action = DynamicAction, Observation = DynamicObserv
 /** Options of creating or resetting a world. */
 export interface WorldOptions extends WaitOptions {
   /**
-   * A definition whose `settings` determine how to pack the settings; otherwise dtypes follow from
-   * the values.
+   * A definition whose `settings` determine how to pack the settings. Default: the values determine
+   * the dtypes.
    */
   readonly as?: Pick<EnvironmentDefinition, "settings"> | undefined;
   /** Settings of the world. */
@@ -207,8 +208,8 @@ export interface WorldOptions extends WaitOptions {
 /**
  * One Process stream to a server, with at most one agent in one world.
  *
- * Requests may overlap: they are sent in the order of the calls, up to `maxInFlight` of them before
- * the first is answered, and answered in that order. A request that the server refuses rejects with
+ * Requests may overlap: up to `maxInFlight` requests are sent before the first is answered. They are
+ * sent and answered in the order of the calls. A request that the server refuses rejects with
  * a DmEnvRpcError, and the stream continues. When the stream is lost, or the server violates the
  * protocol, all outstanding calls reject with one DmEnvRpcError.
  */
@@ -217,7 +218,7 @@ export interface Connection extends AsyncDisposable {
   readonly peer: string;
 
   /**
-   * Sends any request of the protocol, raw, and returns its response.
+   * Sends any request of the protocol unchanged and returns its response.
    *
    * An environment notices resets and leaves that are sent this way, but not steps.
    *
@@ -241,12 +242,13 @@ export interface Connection extends AsyncDisposable {
   /**
    * Joins a world as an agent. A connection is in one world at a time.
    *
-   * With `batch` it joins as that many environments in slots, which one message steps; with
-   * `seats`, as that many agents of a shared world. Closing the vector leaves the world.
+   * With `batch`, the connection joins that many environments, which one message steps together;
+   * with `seats`, it joins as that many agents of a shared world. Closing the vector leaves the
+   * world.
    *
    * @throws DmEnvRpcError NOT_FOUND for an unknown world, and the server's other errors.
-   * @throws TensorError `spec` if the server's specs differ from those of `as`; the agent has left
-   *   again then.
+   * @throws TensorError `spec` if the server's specs differ from those of `as`; in that case, the
+   *   agent leaves the world before the error is thrown.
    */
   join<A extends Specs = Specs, O extends Specs = Specs, const N extends NameOf<O> = never>(
     world: string,
@@ -266,24 +268,24 @@ export interface Connection extends AsyncDisposable {
   observe(observer: MessageObserver): () => void;
 
   /**
-   * Leaves the world, if one is joined (behaviour 29). Outstanding steps, such as one that waits
-   * for other agents, reject at once with CANCELLED of origin `client`.
+   * Leaves the joined world, if any (behaviour 29). Outstanding steps, such as a step that waits for
+   * other agents, reject at once with CANCELLED of origin `client`.
    */
   leave(options?: WaitOptions): Promise<void>;
 
   /**
-   * Refuses further requests, waits for the responses to earlier ones, then closes. If its options
-   * end the wait, it rejects and keeps draining.
+   * Refuses further requests, waits for the responses to the earlier requests, then closes. If the
+   * options end the wait, the call rejects and the connection continues to drain.
    */
   drain(options?: WaitOptions): Promise<void>;
 
   /**
-   * Refuses further requests, waits up to `timeoutMs` for the responses to those in flight, then
-   * ends the stream. The agent leaves its world. Requests that were not sent yet reject.
-   * Idempotent; never rejects. Default `timeoutMs`: 2,000.
+   * Refuses further requests, waits up to `timeoutMs` for the responses to the requests in flight,
+   * then ends the stream. The agent leaves its world. Requests that were not sent yet reject.
+   * Idempotent; never rejects. `timeoutMs` is 2,000 by default.
    */
   close(options?: { readonly timeoutMs?: number | undefined }): Promise<void>;
 
-  /** Settles when the stream is gone for any reason; with the error if it was lost. */
+  /** Resolves when the stream has closed for any reason, with the error if it was lost. */
   readonly closed: Promise<Error | undefined>;
 }

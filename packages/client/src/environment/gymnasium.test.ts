@@ -12,7 +12,7 @@ async function gym(script: Script) {
 test.each([
   [EnvironmentStateType.TERMINATED, { terminated: true, truncated: false }, 0],
   [EnvironmentStateType.INTERRUPTED, { terminated: false, truncated: true }, 1],
-] as const)("an end in state %i is %o", async (end, flags, discount) => {
+] as const)("a sequence that ends in state %i is %o", async (end, flags, discount) => {
   const { connection, env } = await gym({ end });
   await using _ = connection;
   expect(await env.reset()).toEqual({
@@ -28,7 +28,7 @@ test.each([
   expect(await env.step({ move: 1 })).toMatchObject({ ...flags, reward: 2, info: { discount } });
 });
 
-test("a step before a reset, or after an end, is an error that says so", async () => {
+test("a step before a reset or after an end rejects, and asks for a reset", async () => {
   const { connection, env } = await gym({ sequenceLength: 1 });
   await using _ = connection;
   await expect(env.step({})).rejects.toThrow(/call reset\(\) first/);

@@ -4,7 +4,7 @@ import type { WaitOptions } from "../stream/wait.ts";
 import type { Environment, ResetOptions } from "./environment.ts";
 import type { AgentState, TimeStep } from "./time-step.ts";
 
-/** Gymnasium's `info`. */
+/** The `info` of Gymnasium. */
 export interface GymnasiumInfo {
   readonly state: AgentState;
   /** Discount of the next step; 1 after a reset. */
@@ -15,16 +15,16 @@ export interface GymnasiumInfo {
 export interface GymnasiumStep<Observation> {
   readonly observation: Observation;
   readonly reward: number;
-  /** The task came to its natural end. */
+  /** True if the task came to its natural end. */
   readonly terminated: boolean;
-  /** The sequence was interrupted. */
+  /** True if the sequence was interrupted. */
   readonly truncated: boolean;
   readonly info: GymnasiumInfo;
 }
 
 /** An environment with Gymnasium's interface. */
 export interface GymnasiumEnvironment<Action, Observation> extends AsyncDisposable {
-  /** Begins a sequence; required at first and after each end. */
+  /** Begins a sequence; required before the first step and after the end of each sequence. */
   reset(
     options?: ResetOptions,
   ): Promise<{ readonly observation: Observation; readonly info: GymnasiumInfo }>;
@@ -35,9 +35,9 @@ export interface GymnasiumEnvironment<Action, Observation> extends AsyncDisposab
 }
 
 /**
- * Wraps an environment in Gymnasium's interface: its ends are `terminated` or, where dm_env has
- * interrupted, `truncated`. The caller has to report a sequence that it cuts short itself with a
- * copied time step.
+ * Wraps an environment in Gymnasium's interface. A sequence ends as `terminated`, or as `truncated`
+ * if its last time step is `interrupted`. A caller that cuts a sequence short must mark it as
+ * truncated itself, for example in a copy of the result.
  *
  * @example
  * const env = gymnasium(environment);
@@ -61,7 +61,7 @@ export function gymnasium<Action, Observation>(
       if (needsReset) {
         throw new DmEnvRpcError(
           "FAILED_PRECONDITION",
-          "expected a reset before this step, for no sequence is running; call reset() first",
+          "expected a reset before this step, because no sequence is running; call reset() first",
           { origin: "client" },
         );
       }

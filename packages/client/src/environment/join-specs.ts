@@ -14,7 +14,7 @@ import {
 import { type SpecEntry, type SpecTable, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
 import type { SpecsSource } from "./definition.ts";
 
-/** The two tables of a join or a reset. */
+/** The specs in the response to a join or a reset. */
 export interface SpecTables {
   readonly actions: SpecTable;
   readonly observations: SpecTable;
@@ -39,8 +39,8 @@ export function nestSpecs(entries: readonly SpecEntry[]): Specs {
 const signals = ["reward", "discount"] as const;
 
 /**
- * Returns the observations to request: the given names, or those of the definition, or all; always
- * with reward and discount.
+ * Returns the observations to request: the given names, the definition's, or all. Reward and discount
+ * are always included.
  *
  * @throws TensorError `name` for a name that the server does not have.
  */
@@ -49,7 +49,7 @@ export function requestedObservations(
   names: readonly string[] | undefined,
   definition: SpecsSource<Specs> | undefined,
 ): Requested {
-  const asked = new Set<string>();
+  const requested = new Set<string>();
   const wanted =
     names ??
     (typeof definition === "object"
@@ -57,13 +57,13 @@ export function requestedObservations(
       : table.entries.map(({ name }) => name));
   for (const name of wanted) {
     for (const leaf of leavesOf(table, name)) {
-      asked.add(leaf);
+      requested.add(leaf);
     }
   }
   const hidden = new Set<string>(
     signals.filter((name) => table.byName.has(name) && names?.includes(name) !== true),
   );
-  const entries = table.entries.filter(({ name }) => asked.has(name) || isSignal(name));
+  const entries = table.entries.filter(({ name }) => requested.has(name) || isSignal(name));
   return { entries, hidden };
 }
 
@@ -83,15 +83,15 @@ function leavesOf(table: SpecTable, name: string): string[] {
       name,
       expected: `one of the observations ${table.entries.map((entry) => `"${entry.name}"`).join(", ")}`,
       received: `"${name}"`,
-      remedy: "ask for observations that the world has",
+      remedy: "request observations that the world has",
     });
   }
   return leaves.map((entry) => entry.name);
 }
 
 /**
- * Checks that the server has the specs of a definition; it may have more. Specs that depend on
- * settings are known by type only and are not checked.
+ * Checks that the server has the specs of a definition; the server may have more. Specs that depend on
+ * settings are not checked, because only their types are known.
  *
  * @throws TensorError `spec` naming the first difference.
  */
@@ -118,7 +118,7 @@ export function checkDefinition(
   }
 }
 
-/** Checks that a signal is one number, unless a custom function computes it. */
+/** Checks that the observation of a signal, if the server has it, is a single number. */
 export function checkSignal(table: SpecTable, name: "reward" | "discount"): void {
   const spec = table.byName.get(name)?.spec;
   if (spec === undefined) {
@@ -131,9 +131,9 @@ export function checkSignal(table: SpecTable, name: "reward" | "discount"): void
   throw new TensorError({
     reason: "spec",
     name,
-    expected: "one number",
+    expected: "a single number",
     received: describe(spec),
-    remedy: `join with a \`${name}\` function that makes a number of it`,
+    remedy: `join with a \`${name}\` function that converts it to a number`,
   });
 }
 
@@ -154,8 +154,8 @@ export function checkUnchanged(before: SpecTables, after: SpecTables): void {
       throw new TensorError({
         reason: "spec",
         name,
-        expected: `the ${kind} to stay what they were, ${described(was)}`,
-        received: `after a reset ${described(is)}`,
+        expected: `the ${kind} to be unchanged: ${described(was)}`,
+        received: `${described(is)} after a reset`,
         remedy: 'join again, or join with changedSpecs: "accept"',
       });
     }

@@ -9,7 +9,7 @@ import type { DynamicObservation } from "./definition.ts";
 import type { Environment, JoinOptions } from "./environment.ts";
 import type { TimeStep } from "./time-step.ts";
 
-/** More than arrives in one chunk, so that the message is assembled. */
+/** Size of an observation that arrives in several chunks, so that its message is assembled. */
 const size = 300_000;
 
 const script = {
@@ -18,7 +18,7 @@ const script = {
   observe: (name: string, tick: number) =>
     name === "tick" ? tick : new Uint8Array(size).fill(tick),
 };
-/** The scripted server counts observations from 101. */
+/** UID of the second observation: the UIDs of the scripted server's observations begin at 101. */
 const uidOfTick = 102;
 
 /** Starts a server of large screens, each filled with its tick. */
@@ -44,7 +44,7 @@ test.each([
   ["view", 4],
   ["reuse", 1],
   ["copy", 4],
-] as const)("tensors: %s gives four steps in a row the memory of %i", async (tensors, count) => {
+] as const)("tensors: %s: four steps in a row use %i buffers", async (tensors, count) => {
   await using server = await serving();
   const environment = await server.join({ tensors });
   await using _ = environment.connection;
@@ -58,7 +58,7 @@ test.each([
   expect(buffers.size).toBe(count);
 });
 
-test("tensors: reuse gives steps that overlap memory of their own", async () => {
+test("tensors: reuse: overlapping steps do not share memory", async () => {
   await using server = await serving();
   const environment = await server.join({ tensors: "reuse" });
   await using _ = environment.connection;
@@ -100,7 +100,7 @@ test("a vector that reuses its buffers reuses the memory of its time steps", asy
   }
 });
 
-test("the scalars of steps that were sent raw are copies", async () => {
+test("connection.send returns steps whose scalars are copies", async () => {
   await using server = await serving();
   await using connection = await connect(server.address);
   await connection.join("world");
@@ -113,7 +113,7 @@ test("the scalars of steps that were sent raw are copies", async () => {
   expect(ticks).toEqual([0, 1, 2, 3]);
 });
 
-test("an integer action is packed once, any other value each time", async () => {
+test("a small integer action is packed once, any other value each time", async () => {
   await using server = await serving();
   const environment = await server.join({ observations: ["tick"] });
   await using connection = environment.connection;

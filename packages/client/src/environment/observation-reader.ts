@@ -15,27 +15,27 @@ import type { DynamicObservation } from "./definition.ts";
 type Value = Scalar | Tensor;
 type Writable = Record<string, unknown>;
 
-/** Place of an observation's value. */
+/** Position of an observation's value in the nested record. */
 interface Slot {
   readonly uid: Uid;
   readonly name: string;
   readonly spec: TensorSpec;
   readonly role: "reward" | "discount" | undefined;
-  /** True if it is in the observation: rewards and discounts only if requested. */
+  /** True if the observation contains it; rewards and discounts only if requested by name. */
   readonly shown: boolean;
-  /** Index of its record, and its key there. */
+  /** Index of its record, and its key in that record. */
   readonly record: number;
   readonly key: string;
 }
 
-/** A record of the observation: its keys in order, and its place in the parent. */
+/** A nested record of the observation: its keys in order, its parent and its key there. */
 interface RecordShape {
   readonly template: Writable;
   readonly parent: number;
   readonly key: string;
 }
 
-/** Values of a StepResponse. */
+/** The values of a StepResponse. */
 export interface Observed {
   observation: DynamicObservation;
   reward: Value | undefined;
@@ -79,7 +79,7 @@ export class ObservationReader {
       const next = this.#slots[i];
       const slot = next?.uid === uid ? next : this.#byUid.get(uid);
       if (slot === undefined) {
-        throw this.#unasked(uid);
+        throw this.#notRequested(uid);
       }
       const value = this.#value(unpackFor(tensor, slot.spec, slot.name), slot.spec);
       if (slot.role === "reward") {
@@ -140,22 +140,22 @@ export class ObservationReader {
     return this.#records.push({ template: {}, parent, key }) - 1;
   }
 
-  #unasked(uid: Uid): TensorError {
+  #notRequested(uid: Uid): TensorError {
     return new TensorError({
       reason: "name",
-      expected: `observations with the UIDs ${this.uids.join(", ") || "none"}, as asked for`,
-      received: `one with UID ${uid}`,
+      expected: `the requested observations, with the UIDs ${this.uids.join(", ") || "none"}`,
+      received: `an observation with UID ${uid}`,
       remedy: "the server must return what was requested and nothing else",
     });
   }
 
   #missing(received: readonly UidTensor[]): TensorError {
-    const came = new Set(received.map(({ uid }) => uid));
-    const absent = this.#slots.find((slot) => !came.has(slot.uid));
+    const present = new Set(received.map(({ uid }) => uid));
+    const absent = this.#slots.find((slot) => !present.has(slot.uid));
     return new TensorError({
       reason: "name",
       name: absent?.name,
-      expected: `all ${this.#slots.length} observations asked for`,
+      expected: `all ${this.#slots.length} requested observations`,
       received: `${received.length}${absent === undefined ? "" : `, without "${absent.name}"`}`,
       remedy: "the server must return every requested observation",
     });

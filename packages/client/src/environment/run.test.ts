@@ -24,7 +24,7 @@ function remembering() {
 }
 
 describe("behaviour 50: the run loops of dm_env", () => {
-  test("continuing", async () => {
+  test("a continuing loop steps across the ends of sequences", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     const agent = remembering();
@@ -37,7 +37,7 @@ describe("behaviour 50: the run loops of dm_env", () => {
     expect(agent.seen).toEqual(["first", "mid", "last", "first", "mid", "last", "first"]);
   });
 
-  test("a set number of sequences", async () => {
+  test("a loop over two sequences resets before each", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     const agent = remembering();
@@ -56,7 +56,7 @@ describe("behaviour 50: the run loops of dm_env", () => {
     expect(agent.seen).toEqual(["first", "mid", "last", "first", "mid", "last"]);
   });
 
-  test("manual truncation", async () => {
+  test("a loop truncates sequences manually with a copied time step", async () => {
     const { connection, environment } = await joined({ sequenceLength: 1000 });
     await using _ = connection;
     const agent = remembering();
@@ -91,7 +91,7 @@ describe("run", () => {
     return yielded;
   }
 
-  test("yields every step of as many sequences, or as many steps, as asked for", async () => {
+  test("yields every step until it has yielded the given number of sequences or steps", async () => {
     const { connection, environment } = await joined();
     await using _ = connection;
     expect(await types(environment, { sequences: 2 })).toEqual([
@@ -116,7 +116,7 @@ describe("run", () => {
     expect(server.requests.filter(({ case: kind }) => kind === "step")).toHaveLength(3);
   });
 
-  test("leaves nothing open when the loop is left", async () => {
+  test("leaves no request open when its caller breaks out of the loop", async () => {
     const { connection, server, environment } = await joined({ sequenceLength: 1000 });
     await using _ = connection;
     let steps = 0;

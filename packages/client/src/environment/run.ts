@@ -5,12 +5,12 @@ import type { Environment } from "./environment.ts";
 import type { TimeStep } from "./time-step.ts";
 
 /**
- * Chooses an action for a time step. It is also called with last steps, as dm_env's agents are;
- * that action is ignored.
+ * Chooses an action for a time step. It is also called with last steps, as in dm_env's run loops; the
+ * action for a last step is ignored.
  */
 export type Policy<Action, Observation> = (step: TimeStep<Observation>) => Action | Promise<Action>;
 
-/** Bounds of a run; without `sequences` and `steps` it runs until the loop is left. */
+/** Bounds of a run. Without `sequences` and `steps`, it continues until the caller leaves the loop. */
 export interface RunOptions extends WaitOptions {
   /** Ends after this many last steps. */
   readonly sequences?: number | undefined;
@@ -22,8 +22,8 @@ export interface RunOptions extends WaitOptions {
  * Runs a policy in an environment and yields every time step: dm_env's run loop as an iterator.
  * Begins with a reset.
  *
- * It never steps ahead of the loop. When the loop is left, by `break` or by an error, no request is
- * open, and the environment is at the step that was yielded last. `timeoutMs` applies to each step.
+ * It never steps ahead of the caller's loop. When `break` or an error ends that loop, no request is
+ * open, and the environment is at the last yielded step. `timeoutMs` applies to each step.
  */
 export async function* run<Action, Observation>(
   environment: Pick<Environment<Action, Observation>, "reset" | "step">,

@@ -2,14 +2,14 @@
 import type { Scalar, Tensor } from "@dm-env-rpc/tensor-codec";
 import type { AgentState } from "./time-step.ts";
 
-/** The reward of a step after the first: the observation `reward`, otherwise 0 (behaviour 52). */
+/** Returns the reward of a step after the first: the observation `reward`, or 0 without one (behaviour 52). */
 export function rewardOf(observed: Scalar | Tensor | undefined): number {
   return observed === undefined ? 0 : toNumber(observed);
 }
 
 /**
- * The discount of a step after the first: the observation `discount`, otherwise 0 at a natural end
- * and 1 at other steps (behaviour 48).
+ * Returns the discount of a step after the first: the observation `discount`, or, without one, 0 at a
+ * natural end and 1 at other steps (behaviour 48).
  */
 export function discountOf(observed: Scalar | Tensor | undefined, state: AgentState): number {
   if (observed !== undefined) {

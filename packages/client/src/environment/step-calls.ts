@@ -45,13 +45,13 @@ export class StepCall extends RequestCall<Step> {
   }
 }
 
-/** Many steps with one promise: each request is created when the window has room. */
+/** Many steps with one promise. Each request is created when the window has room for it. */
 export class BatchCall extends Call<Step[]> {
   readonly kind = "step";
   readonly #stepper: Stepper;
   readonly #actions: Iterator<DynamicAction>;
   readonly #steps: Step[] = [];
-  /** The next action to send, read one ahead to detect the end in time. */
+  /** The next action to send, read one ahead so that the end of the actions is detected in time. */
   #ahead: DynamicAction | undefined;
   #open = 0;
 

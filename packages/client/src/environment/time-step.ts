@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
 
-/** Place of a time step in its sequence (dm_env, "Overview"). */
+/** Position of a time step in its sequence (dm_env, "Overview"). */
 export type StepType = "first" | "mid" | "last";
 
 /**
@@ -13,8 +13,8 @@ export type AgentState = "running" | "terminated" | "interrupted";
 /**
  * Result of a step (dm_env, "Overview").
  *
- * A plain record with its three tests as functions: they also work on a copy with another step
- * type, such as `{ ...step, stepType: "last" }` (manual truncation).
+ * A plain record with three predicates. They also work on a copy with another step type, such as
+ * `{ ...step, stepType: "last" }` (manual truncation).
  */
 export interface TimeStep<Observation> {
   readonly stepType: StepType;
@@ -23,14 +23,14 @@ export interface TimeStep<Observation> {
    * interrupted.
    */
   readonly state: AgentState;
-  /** Reward since the previous step; null on `first`. Without a reward observation 0. */
+  /** Reward since the previous step; null on `first`, 0 if the world has no reward observation. */
   readonly reward: number | null;
   /**
-   * Discount of the next step; null on `first`. Without a discount observation 0 on `terminated`
-   * and 1 otherwise. It does not indicate the end of a sequence.
+   * Discount of the next step; null on `first`. If the world has no discount observation, it is 0
+   * on `terminated` and 1 otherwise. It does not indicate the end of a sequence.
    */
   readonly discount: number | null;
-  /** Observations by name. Tensors are views of the received bytes. */
+  /** Observations by name. Tensors are views of the received bytes unless `tensors` is `copy`. */
   readonly observation: Observation;
   /** True if this step begins a sequence. */
   first(this: Pick<TimeStep<unknown>, "stepType">): boolean;
@@ -63,7 +63,7 @@ export function timeStep<Observation>(
   return { stepType, state, reward, discount, observation, first, mid, last };
 }
 
-/** Returns the state of a StepResponse; undefined for an unknown one. */
+/** Returns the state of a StepResponse; undefined for an unknown state. */
 export function agentState(state: EnvironmentStateType): AgentState | undefined {
   switch (state) {
     case EnvironmentStateType.RUNNING:
@@ -78,8 +78,8 @@ export function agentState(state: EnvironmentStateType): AgentState | undefined 
 }
 
 /**
- * Returns the step type of a state that follows another; undefined if it must not follow (behaviour
- * 5).
+ * Returns the step type for a transition between two states; undefined for an illegal transition
+ * (behaviour 5).
  */
 export function stepTypeOf(before: AgentState, now: AgentState): StepType | undefined {
   if (now === "running") {

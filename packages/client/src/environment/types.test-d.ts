@@ -55,7 +55,7 @@ test("the observation has the requested names", async () => {
   await connection.join("world", { as: definition, observations: ["map"] });
 });
 
-test("specs that are functions of settings type an environment too", async () => {
+test("functions that derive specs from settings type an environment, too", async () => {
   const environment = await connection.join("world", {
     as: {
       actions: () => definition.actions,
@@ -78,7 +78,7 @@ test("an action that only some worlds have is typed", async () => {
   await environment.step({ sleep: "long" });
 });
 
-test("specs of which each agent has one alternative type it as that alternative", async () => {
+test("a union of specs types actions and observations as unions", async () => {
   const scout = {
     actions: { look: t.float32([2]) },
     observations: { view: t.uint8([8, 8]), reward: t.float32() },
@@ -93,7 +93,7 @@ test("specs of which each agent has one alternative type it as that alternative"
   });
   const { observation } = await environment.step({ dig: true });
   await environment.step({ look: [1, 2] });
-  // @ts-expect-error neither has it
+  // @ts-expect-error neither alternative has this action
   await environment.step({ jump: true });
   expectTypeOf(observation).toExtend<{ view: Tensor<"uint8"> } | { ore: number }>();
   if ("ore" in observation) {
@@ -132,7 +132,7 @@ test("a copy of a time step with another step type is a time step", async () => 
   expectTypeOf(step.last()).toEqualTypeOf<boolean>();
 });
 
-test("the raw response is of the request's kind", async () => {
+test("connection.send returns a response of the request's kind", async () => {
   const response = await connection.send({
     case: "step",
     value: { actions: [], requestedObservations: [1] },

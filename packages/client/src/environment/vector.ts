@@ -5,16 +5,17 @@ import type { DynamicObservation } from "./definition.ts";
 import type { AgentState, TimeStep } from "./time-step.ts";
 
 /**
- * Policy for a slot whose sequence has ended, named as in Gymnasium. `next-step`: its next step is
- * the first of the next sequence and ignores its action. `same-step`: the same step begins it, and
- * the last observation is in `finalObservation`. `disabled`: it waits for a reset.
+ * Policy for a slot whose sequence has ended, named as in Gymnasium. `next-step`: the slot's next step
+ * begins the next sequence and ignores its action. `same-step`: the step that ends a sequence also
+ * begins the next one, and the last observation is in `finalObservation`. `disabled`: the slot waits
+ * for a reset.
  */
 export type AutoresetMode = "next-step" | "same-step" | "disabled";
 
 /** A sequence that has ended. */
 export interface SequenceInfo {
   readonly state: Exclude<AgentState, "running">;
-  /** Number of time steps, without the first. */
+  /** Number of time steps after the first. */
   readonly steps: number;
   /** Sum of its rewards. */
   readonly return: number;
@@ -42,7 +43,7 @@ export interface DynamicStacked {
 export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<Observation>> {
   /** Slots of the rows. */
   readonly ids: readonly number[];
-  /** Zeros in rows that are not `valid`. */
+  /** Stacked observations; zeros in rows that are not `valid`. */
   readonly observation: Stack;
   /** The environments' time steps; null in rows that are not `valid`. */
   readonly timeSteps: readonly (TimeStep<Observation> | null)[];
@@ -57,17 +58,20 @@ export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<O
   /** 1 if a sequence begins. */
   readonly first: Uint8Array;
   /**
-   * 0 without an observation: the slot has failed, is being recreated, or has left, or its action
-   * was refused.
+   * 0 if the row has no observation: the slot has failed, is being recreated or has left, or its
+   * action was refused.
    */
   readonly valid: Uint8Array;
-  /** In mode `same-step` the last observation of an ended sequence, copied. */
+  /** In mode `same-step`, a copy of the last observation of an ended sequence. */
   readonly finalObservation: readonly (Observation | null)[];
   /** Summary of an ended sequence. */
   readonly finalInfo: readonly (SequenceInfo | null)[];
   /** Error of a failed slot. */
   readonly failures: readonly (Error | null)[];
-  /** The server's refusal of a slot's action or reset: the slot has not stepped, and plays on. */
+  /**
+   * The error with which the server refused a slot's action or reset: the slot has not stepped, and
+   * its sequence continues.
+   */
   readonly refusals: readonly (Error | null)[];
 }
 
@@ -88,12 +92,12 @@ export interface VectorCloseOptions {
 }
 
 /**
- * Many environments as one, each in a slot of its own.
+ * Many environments as one. Each environment has a slot.
  *
- * `reset` and `step` address all slots at once; `sendReset`, `send` and `recv` the slots that are
- * ready. A failed slot is reported in the batch, recreated, and returns with a first step; the
- * others never wait for it. A slot whose action the server refuses, such as an illegal move, is
- * reported in the batch and may step again. A slot that leaves does not return.
+ * `reset` and `step` address all slots at once; `sendReset`, `send` and `recv` address the slots that
+ * are ready. A failed slot is reported in the batch, then recreated, and continues with a first step;
+ * the others never wait for it. A refused action, such as an illegal move, is reported in the batch,
+ * and its slot may step again. A slot that has left does not return.
  */
 export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observation>>
   extends AsyncDisposable {
@@ -103,46 +107,48 @@ export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observat
   readonly autoresetMode: AutoresetMode;
 
   /**
-   * Begins a new sequence in every slot, or in those of the mask. Rows of the others are not valid.
+   * Begins a new sequence in every slot, or in the slots of the mask. Rows of other slots are not
+   * valid.
    */
   reset(options?: VectorResetOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
-   * Steps every slot, with an action for each: a list of actions, or one whose values have the
-   * slots as their first dimension (`{ push: Int32Array.of(0, 1, 1) }`), which a batch sends
+   * Steps every slot. Accepts a list with an action for each slot, or one action whose values have
+   * the slots as their first dimension (`{ push: Int32Array.of(0, 1, 1) }`), which a batch sends
    * unchanged. A scalar applies to every slot.
    *
    * @throws DmEnvRpcError FAILED_PRECONDITION before the first reset, while another step is open,
    *   and in mode `disabled` for a slot whose sequence has ended.
-   * @throws TensorError for an action that does not fit; the other slots have stepped, in a batch
-   *   none has.
-   * @throws DmEnvRpcError of the server that refuses an action of a batch; no slot has stepped.
+   * @throws TensorError for an action that does not fit. In a batch, no slot has stepped; otherwise,
+   *   the other slots have.
+   * @throws DmEnvRpcError of origin `server` if the server refuses an action of a batch; no slot has
+   *   stepped.
    */
   step(
     actions: readonly Action[] | Action,
     options?: WaitOptions,
   ): Promise<VectorBatch<Observation, Stack>>;
 
-  /** Begins a new sequence in all or some slots, whose first steps `recv` returns. */
+  /** Begins a new sequence in all or some slots; `recv` returns their first steps. */
   sendReset(ids?: readonly number[]): void;
 
   /**
-   * Steps some slots, by default as many as there are actions; `recv` returns their steps, even one
-   * that is already waiting. An action for a slot that is being recreated is dropped. A batch steps
-   * all its slots or none.
+   * Steps some slots: by default the first ones, as many as there are actions. `recv` returns their
+   * steps; a `recv` that is already waiting includes them. An action for a slot that is being
+   * recreated is dropped. A batch steps all its slots together.
    */
   send(actions: readonly Action[] | Action, ids?: readonly number[]): void;
 
-  /** Waits for `batchSize` slots, and returns their steps in the order of arrival. */
+  /** Waits for the steps of `batchSize` slots, and returns them in the order of arrival. */
   recv(options?: WaitOptions): Promise<VectorBatch<Observation, Stack>>;
 
   /**
-   * Removes some slots for good: they leave their worlds, so that no other agent waits for them,
-   * and their connections are closed. The others continue; `size` and ids stay the same. A slot
-   * that has left already is ignored. The slots of a batch leave together.
+   * Removes some slots permanently: they leave their worlds, so that no other agent waits for them,
+   * and their connections are closed. The other slots continue; `size` and ids stay the same. A slot
+   * that has already left is ignored. The slots of a batch leave together.
    *
-   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping: `recv` its step first;
-   *   and for only some of the slots of a batch.
+   * @throws DmEnvRpcError FAILED_PRECONDITION for a slot that is stepping (`recv` its step first), and
+   *   for only some of the slots of a batch.
    */
   leave(ids: readonly number[], options?: VectorCloseOptions): Promise<void>;
 

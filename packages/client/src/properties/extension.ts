@@ -36,7 +36,7 @@ export async function sendExtension<Request extends DescMessage, Response extend
   }
   throw new DmEnvRpcError(
     "INTERNAL",
-    `expected ${extension.response.typeName} in answer to the extension ${extension.request.typeName}, received ${any.typeUrl || "an empty Any"}; the server breaks the extension's contract`,
+    `expected ${extension.response.typeName} as the response to the extension ${extension.request.typeName}, received ${any.typeUrl || "an empty Any"}; the server breaks the extension's contract`,
     { origin: "connection" },
   );
 }

@@ -133,8 +133,8 @@ function legacyScript(all = tree()): Script {
 
 describe.each([
   ["the extension", extensionScript],
-  ["the requests of 1.0, found out by itself", legacyScript],
-])("behaviour 45: properties by %s", (_name, script) => {
+  ["the requests of 1.0, detected automatically", legacyScript],
+])("behaviour 45: properties through %s", (_name, script) => {
   test("are read, written and listed", async () => {
     await using connection = (await connected(script())).connection;
     const server = properties(connection);
@@ -149,7 +149,7 @@ describe.each([
     ]);
   });
 
-  test("form a tree, which is finite although one lists itself", async () => {
+  test("form a tree that is finite even if a property lists itself", async () => {
     await using connection = (await connected(script())).connection;
     const tree = await properties(connection).tree();
     expect(tree).toMatchObject([
@@ -160,7 +160,7 @@ describe.each([
     expect(await properties(connection).tree("board")).toHaveLength(1);
   });
 
-  test("that were listed are written with their dtype, bounds and shape", async () => {
+  test("are packed by their specs, once listed, when they are written", async () => {
     await using connection = (await connected(script())).connection;
     const server = properties(connection);
     await server.list();
@@ -169,7 +169,7 @@ describe.each([
     await expect(server.set("seed", 1.5)).rejects.toMatchObject({ specName: "seed" });
   });
 
-  test("that are unknown are NOT_FOUND", async () => {
+  test("with unknown keys are NOT_FOUND", async () => {
     await using connection = (await connected(script())).connection;
     await expect(properties(connection).get("nothing")).rejects.toMatchObject({
       code: "NOT_FOUND",
@@ -178,7 +178,7 @@ describe.each([
   });
 });
 
-test("behaviour 46: what is not allowed is PERMISSION_DENIED", async () => {
+test("behaviour 46: a forbidden read, write or list is PERMISSION_DENIED", async () => {
   await using connection = (await connected(extensionScript())).connection;
   const server = properties(connection);
   const denied = { code: "PERMISSION_DENIED" };
@@ -212,7 +212,7 @@ test("properties are read through an environment's connection, in order with its
 describe("an extension", () => {
   const extension = { request: StringValueSchema, response: Int32ValueSchema };
 
-  test("is a message for a message", async () => {
+  test("answers a message with a message", async () => {
     const answer = (request: ProcessRequest): ProcessResponse | undefined => {
       if (request.case !== "extension") {
         return undefined;
@@ -227,7 +227,7 @@ describe("an extension", () => {
     expect((await sendExtension(connection, extension, { value: "four" })).value).toBe(4);
   });
 
-  test("that is answered with another message is an error that names both", async () => {
+  test("rejects with both type names if the server answers with another message", async () => {
     const answer = (request: ProcessRequest): ProcessResponse | undefined =>
       request.case === "extension" ? { case: "extension", value: request.value } : undefined;
     await using connection = (await connected({ answer })).connection;

@@ -30,16 +30,16 @@ export interface PropertyNode extends PropertyInfo {
 /** Options of `set`. */
 export interface WritePropertyOptions extends WaitOptions {
   /**
-   * Dtype to pack the value as. Default: the property's if it was listed before, otherwise the
-   * value's.
+   * Dtype to pack the value as. Default: the dtype of the property if it was listed before, otherwise
+   * the dtype of the value.
    */
   readonly dtype?: DType | undefined;
 }
 
 /**
  * The properties of a server and, once a world is joined, of that world (reference.md,
- * "Read/Write/List Property"). Uses today's extension or, with a server that only supports the
- * requests of 1.0, those.
+ * "Read/Write/List Property"). Uses the properties extension, or the requests of protocol 1.0 if the
+ * server supports only those.
  *
  * Every call rejects with DmEnvRpcError NOT_FOUND for an unknown key and PERMISSION_DENIED for
  * forbidden access; a write with INVALID_ARGUMENT for a bad value.
@@ -52,7 +52,8 @@ export interface Properties {
   /** Lists the properties under a key. Default: the root, which is the empty key. */
   list(key?: string, options?: WaitOptions): Promise<readonly PropertyInfo[]>;
   /**
-   * Lists everything below a key, recursively. A property that lists itself again is not followed.
+   * Lists everything below a key, recursively. A property that occurs again below itself is not
+   * followed.
    */
   tree(key?: string, options?: WaitOptions): Promise<readonly PropertyNode[]>;
 }
@@ -102,7 +103,7 @@ export function properties(
     wait: WaitOptions | undefined,
   ): Promise<PropertyNode[]> => {
     const found = await list(key, wait);
-    // A tree is finite whatever a server sends.
+    // The limit keeps the tree finite, whatever the server sends.
     room.properties -= found.length;
     if (room.properties < 0) {
       throw tooManyProperties();
@@ -136,7 +137,7 @@ export function properties(
 function tooManyProperties(): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `expected at most ${maxTreeProperties} properties in a tree, received more; list them level by level`,
+    `expected at most ${maxTreeProperties} properties in a tree, received more; call list() level by level`,
     { origin: "client" },
   );
 }
@@ -155,7 +156,7 @@ function packProperty(
 
 type Reach = <T>(call: (through: PropertyProtocol) => Promise<T>) => Promise<T>;
 
-/** Calls by the protocol that the server supports, which the first failure reveals. */
+/** Returns a function that calls through the protocol that the server supports, which the first call determines. */
 function protocolOf(
   connection: Pick<Connection, "send">,
   protocol: "auto" | "extension" | "legacy",

@@ -41,7 +41,7 @@ export interface PropertyProtocol {
   list(to: Sender, key: string, wait: WaitOptions | undefined): Promise<PropertyInfo[]>;
 }
 
-/** Properties by the extension, for servers since 1.1. */
+/** Accesses properties through the extension, for servers of protocol 1.1 or later. */
 export const extensionProtocol: PropertyProtocol = {
   async read(to, key, wait) {
     const response = await ask(to, { case: "readProperty", value: { key } }, wait);
@@ -63,7 +63,7 @@ export const extensionProtocol: PropertyProtocol = {
   },
 };
 
-/** Properties by requests of the protocol itself, for servers of 1.0. */
+/** Accesses properties through the requests of protocol 1.0. */
 export const legacyProtocol: PropertyProtocol = {
   async read(to, key, wait) {
     const value = create(ReadPropertyRequestSchema, { keys: [key] });
@@ -104,7 +104,7 @@ async function ask<Case extends Exclude<PropertyRequest["payload"]["case"], unde
   }
   throw new DmEnvRpcError(
     "INTERNAL",
-    `expected ${payload.case} in the answer about a property, received ${response.payload.case ?? "nothing"}; the server breaks the extension's contract`,
+    `expected ${payload.case} in the response about a property, received ${response.payload.case ?? "nothing"}; the server breaks the extension's contract`,
     { origin: "connection" },
   );
 }
@@ -122,12 +122,12 @@ function readValue(key: string, value: TensorMessage | undefined): PackedTensor 
   }
   throw new DmEnvRpcError(
     "INTERNAL",
-    `expected the value of the property "${key}", received an answer without it; the server breaks the protocol`,
+    `expected the value of the property "${key}", received a response without it; the server breaks the protocol`,
     { origin: "connection" },
   );
 }
 
-/** A property that only lists others has a spec without a dtype. */
+/** Returns the spec of a property; undefined for a property that only lists others, whose spec has no dtype. */
 function specOf(spec: TensorSpecMessage | undefined): TensorSpec | undefined {
   if (spec === undefined || spec.dtype === DataType.INVALID_DATA_TYPE) {
     return undefined;

@@ -12,7 +12,7 @@ import { connected, type Script, status } from "../testing/scripted-server.ts";
 import { software } from "./software.ts";
 import { versions } from "./versions.ts";
 
-/** A server with properties that are strings. */
+/** Returns the script of a server whose properties are strings. */
 function texts(values: Readonly<Record<string, string>>): Script {
   return {
     answer: (request: ProcessRequest): ProcessResponse | undefined => {
@@ -33,14 +33,14 @@ function texts(values: Readonly<Record<string, string>>): Script {
   };
 }
 
-test("the client's own version is that of its package", () => {
+test("the name and version of the client are those in package.json", () => {
   const manifest: unknown = JSON.parse(
     readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
   );
   expect(manifest).toMatchObject(software);
 });
 
-test("behaviour 59: versions of server and world are read, beside the client's own", async () => {
+test("behaviour 59: versions() reads the versions of server and world, and adds the client's", async () => {
   const all = {
     "server.name": "s",
     "server.version": "1",
@@ -55,7 +55,7 @@ test("behaviour 59: versions of server and world are read, beside the client's o
   });
 });
 
-test("behaviour 59: a server that says nothing of itself is no error", async () => {
+test("behaviour 59: a server without version properties is not an error", async () => {
   for (const script of [texts({}), {}]) {
     await using connection = (await connected(script)).connection;
     expect(await versions(connection)).toEqual({
@@ -66,7 +66,7 @@ test("behaviour 59: a server that says nothing of itself is no error", async () 
   }
 });
 
-test("behaviour 59: a recording has the client's version, and those it is given", async () => {
+test("behaviour 59: a recording has the client's version and the given versions", async () => {
   const chunks: Uint8Array[] = [];
   await using connection = (await connected()).connection;
   record(connection, { write: (bytes) => chunks.push(bytes) }, { versions: { world: "2" } });

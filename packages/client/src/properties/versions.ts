@@ -16,13 +16,13 @@ export interface Versions {
   readonly client: Version;
   /** Undefined if the server does not report it. */
   readonly server: Version | undefined;
-  /** Kind and version of the joined world; undefined without one, or if it does not report them. */
+  /** Kind and version of the joined world; undefined if no world is joined or it does not report them. */
   readonly world: Version | undefined;
 }
 
 /**
- * Reads the versions of the server and of the world, which are properties (`server.name`,
- * `server.version`, `world.type`, `world.version`), and adds this client's own.
+ * Reads the versions of the server and of the world from the properties `server.name`,
+ * `server.version`, `world.type` and `world.version`, and adds the version of this client.
  *
  * @throws DmEnvRpcError if the connection is lost or the wait ends early.
  */

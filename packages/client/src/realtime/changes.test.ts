@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Changes } from "./changes.ts";
 
-test("a change wakes all waiting callers, and none waits after it", async () => {
+test("a change wakes all waiting callers and removes them", async () => {
   const changes = new Changes();
   const waits = [changes.next(undefined), changes.next({ timeoutMs: 60_000 })];
   expect(changes.waiting).toBe(2);

@@ -10,7 +10,7 @@ export class Changes {
     return this.#waiting.size;
   }
 
-  /** Resolves with the next change; a wait that ends early is removed. */
+  /** Resolves at the next change. A wait that ends early is removed. */
   async next(options: WaitOptions | undefined): Promise<void> {
     let changed: () => void = () => {};
     const coming = new Promise<void>((resolve) => {
@@ -18,7 +18,7 @@ export class Changes {
     });
     this.#waiting.add(changed);
     try {
-      await waitFor(coming, "an observation", options);
+      await waitFor(coming, "waiting for an observation", options);
     } finally {
       this.#waiting.delete(changed);
     }

@@ -27,16 +27,16 @@ export interface ChannelOptions<Action, Observation> {
   readonly onChange: () => void;
 }
 
-/** Values of one sequence that were not taken yet. */
+/** Values of one sequence that have not been taken yet. */
 interface Untaken<Observation> {
   observation: Observation;
   /** Time when the observation was made, on this machine's clock. */
   madeAt: number;
   reward: number;
-  /** Time when the oldest reward of the sum was made; undefined without one. */
+  /** Time when the oldest reward of the sum was made; undefined if there is no reward. */
   rewardedAt: number | undefined;
   framesLost: number;
-  /** True if the observation was not taken yet. */
+  /** True if the observation has not been taken yet. */
   isFresh: boolean;
 }
 
@@ -44,9 +44,9 @@ interface Untaken<Observation> {
  * One environment that keeps running: polls for the newest observation, sends actions at once, and
  * accumulates rewards, never across the end of a sequence.
  *
- * A poll carries no action, and after a sequence has ended none is sent until its end was taken. A
- * request that was in flight at the end begins the next sequence, which then belongs to this
- * channel, so that no sequence that the server begins goes unseen.
+ * A poll sends the idle action, which is empty by default. After a sequence has ended, no poll is sent
+ * until `take` has returned the end. A request that is in flight when a sequence ends begins the next
+ * sequence; the channel adopts that sequence instead of starting another.
  */
 export class Channel<Action, Observation> {
   readonly #environment: Environment<Action, Observation>;
@@ -94,7 +94,7 @@ export class Channel<Action, Observation> {
     const sentAt = this.#options.time.now();
     this.#environment
       .reset()
-      .then((step) => this.#came(step, generation, sentAt, undefined))
+      .then((step) => this.#arrived(step, generation, sentAt, undefined))
       .catch((error: unknown) => this.#failed(error));
   }
 
@@ -139,7 +139,7 @@ export class Channel<Action, Observation> {
     this.#refusal = undefined;
     if (done) {
       this.#ended.shift();
-      this.#goOn();
+      this.#continue();
     } else if (untaken !== undefined) {
       untaken.reward = 0;
       untaken.rewardedAt = undefined;
@@ -155,7 +155,7 @@ export class Channel<Action, Observation> {
     await this.#environment.close();
   }
 
-  /** The sequence to take values from next. */
+  /** The sequence from which values are taken next. */
   get #next(): Untaken<Observation> | undefined {
     return this.#ended[0] ?? this.#running;
   }
@@ -191,20 +191,20 @@ export class Channel<Action, Observation> {
     this.#environment
       .step(action)
       .finally(answered)
-      // An error that `remoteTimeMs` throws fails the environment too, because no caller would see
-      // it otherwise.
+      // An error that `remoteTimeMs` throws also fails the environment: otherwise, no caller would see
+      // it.
       .then(
-        (step) => this.#came(step, generation, sentAt, givenAt),
-        (error: unknown) => this.#lost(error, generation, givenAt),
+        (step) => this.#arrived(step, generation, sentAt, givenAt),
+        (error: unknown) => this.#rejected(error, generation, givenAt),
       )
       .catch((error: unknown) => this.#failed(error));
   }
 
   /**
-   * A step that failed has no observation. If its action was refused, the environment continues; a
-   * more serious fault shows at the next poll.
+   * Handles a failed request. A refused action does not end the environment: if the world is gone, the
+   * next poll fails. Any other error ends it.
    */
-  #lost(error: unknown, generation: number, givenAt: number | undefined): void {
+  #rejected(error: unknown, generation: number, givenAt: number | undefined): void {
     if (givenAt === undefined || !(isRefusal(error) || isTensorError(error))) {
       this.#failed(error);
       return;
@@ -214,10 +214,10 @@ export class Channel<Action, Observation> {
     }
     this.#refusal = error;
     this.#options.onChange();
-    this.#goOn();
+    this.#continue();
   }
 
-  #came(
+  #arrived(
     step: TimeStep<Observation>,
     generation: number,
     sentAt: number,
@@ -247,14 +247,14 @@ export class Channel<Action, Observation> {
       this.#running = untaken;
     }
     this.#options.onChange();
-    this.#goOn();
+    this.#continue();
   }
 
   /**
-   * Sends the waiting action, or polls when it is time; once an end was taken, begins the next
-   * sequence.
+   * Sends the waiting action, or polls after the interval. Once `take` has returned the end of a
+   * sequence, begins the next one.
    */
-  #goOn(): void {
+  #continue(): void {
     if (this.#closed || this.#ended.length > 0) {
       return;
     }
@@ -264,8 +264,8 @@ export class Channel<Action, Observation> {
       this.#send(waiting.action, waiting.givenAt);
       return;
     }
-    // The response to a request in flight continues, and begins the next sequence if none is
-    // running.
+    // The response to the request in flight calls this method again. If no sequence is running, that
+    // request begins the next one.
     if (this.#inFlight > 0) {
       return;
     }
@@ -273,7 +273,7 @@ export class Channel<Action, Observation> {
       this.#send(this.#options.idleAction, undefined);
       return;
     }
-    // Sending a request, a reset, an end and a failure cancel it.
+    // A request, a reset, the end of a sequence or a failure cancels the poll.
     this.#cancelPoll ??= this.#options.time.after(this.#options.pollIntervalMs, () => {
       this.#cancelPoll = undefined;
       this.#send(this.#options.idleAction, undefined);

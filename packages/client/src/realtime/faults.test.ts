@@ -29,7 +29,7 @@ test("an error that remoteTimeMs throws fails only its environment", async () =>
   await env.close();
 });
 
-test("acting or resetting after close is a clear error, and nothing is sent", async () => {
+test("acting or resetting after close is refused, and nothing is sent", async () => {
   const { environment, server } = await joined();
   const env = realtime(environment);
   await env.reset();
@@ -39,7 +39,7 @@ test("acting or resetting after close is a clear error, and nothing is sent", as
   const refusal = {
     code: "FAILED_PRECONDITION",
     origin: "client",
-    message: expect.stringMatching(/after close; make another/),
+    message: expect.stringMatching(/after close; create another/),
   };
   await expect(env.step([{}])).rejects.toMatchObject(refusal);
   await expect(env.reset()).rejects.toMatchObject(refusal);
@@ -53,7 +53,7 @@ async function quiet(): Promise<void> {
   }
 }
 
-describe("behaviour 68: an action that is refused", () => {
+describe("behaviour 68: a refused action", () => {
   /** Refuses moves to 4. */
   const refusing = (request: ProcessRequest): ProcessResponse | undefined => {
     const isRefused =
@@ -63,9 +63,9 @@ describe("behaviour 68: an action that is refused", () => {
   };
 
   test.each([
-    ["by the world", 4, { code: "INVALID_ARGUMENT", message: "there is a wall" }],
-    ["by its spec, before it is sent", 5, { name: "TensorError", specName: "move" }],
-  ])("%s is in the info once, and the environment continues", async (_by, move, refusal) => {
+    ["the world", 4, { code: "INVALID_ARGUMENT", message: "there is a wall" }],
+    ["its spec, before it is sent", 5, { name: "TensorError", specName: "move" }],
+  ])("by %s is in the info once, and the environment continues", async (_by, move, refusal) => {
     const time = manualTime();
     const { environment } = await joined({ answer: refusing, sequenceLength: 1_000 });
     const env = realtime(environment, { time, pollIntervalMs: 10 });
@@ -88,7 +88,7 @@ describe("behaviour 68: an action that is refused", () => {
     await env.close();
   });
 
-  test("is forgotten by a reset, before and after its answer", async () => {
+  test("is not reported after a reset, whether the refusal arrived before or after it", async () => {
     const { environment } = await joined({ answer: refusing, sequenceLength: 1_000 });
     const env = realtime(environment, { time: manualTime() });
     await env.reset();
@@ -106,7 +106,7 @@ describe("behaviour 68: an action that is refused", () => {
     await env.close();
   });
 
-  test("before a poll that is refused as well ends the environment", async () => {
+  test("ends the environment if the next poll is refused, too", async () => {
     const time = manualTime();
     let isLost = false;
     const { environment, server } = await joined({
@@ -131,7 +131,7 @@ describe("behaviour 68: an action that is refused", () => {
     expect(await env.reset()).toEqual([null]);
     await quiet();
     expect(server.requests).toHaveLength(sent);
-    await env.next(); // There is nothing to wait for.
+    await env.next(); // Resolves at once, because every environment has failed.
   });
 
   test("is not mistaken for a lost connection, which ends the environment at once", async () => {
@@ -174,7 +174,7 @@ test("the first of two failures is reported", async () => {
   expect(env.failures()).toMatchObject([{ message: "refusal 1" }]);
 });
 
-test("an error that remoteTimeMs throws at a poll is a failure, too", async () => {
+test("an error that remoteTimeMs throws after a poll also fails the environment", async () => {
   const time = manualTime();
   const { environment } = await joined({ sequenceLength: 9 });
   const env = realtime(environment, {
@@ -202,7 +202,7 @@ test("closing leaves the world, ends the polls, and does not fail requests in fl
   env.act([{ move: 1 }]);
   await env.close();
   expect(server.requests.at(-1)?.case).toBe("leaveWorld");
-  await env.next(); // There is nothing to wait for.
+  await env.next(); // Resolves at once, because the environment is closed.
   const sent = server.requests.length;
   time.advance(1_000);
   await quiet();

@@ -3,7 +3,7 @@ import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
 import type { RealtimeInfo } from "./realtime-environment.ts";
 
-/** The lags among the fields of `info`. */
+/** The fields of `info` that are lags or rates. */
 export type LagNumbers = Pick<
   RealtimeInfo,
   | "observationLagMs"
@@ -18,9 +18,9 @@ export type LagNumbers = Pick<
 const smoothing = 0.1;
 
 /**
- * Measures lags. Without the world's own time, a response is assumed to have been made half a round
- * trip before it arrived; with it, as in NTP, the exchange with the shortest round trip determines
- * the offset of the clocks.
+ * Measures lags. If observations contain the world's own time, the exchange with the shortest round
+ * trip determines the offset of the clocks, as in NTP. Otherwise, a response is assumed to have been
+ * made half a round trip before it arrived.
  */
 export class Lags {
   readonly #time: TimeSource;
@@ -38,9 +38,9 @@ export class Lags {
   /**
    * Records a response.
    *
-   * @param givenAt Time when its action was given.
-   * @param remoteMs The world's time in it.
-   * @returns The time when its observation was made, on this machine's clock.
+   * @param givenAt Time when the agent gave the action; undefined for a poll or a reset.
+   * @param remoteMs The world's own time in the response, if it has one.
+   * @returns The time when the observation was made, on this machine's clock.
    */
   answered(sentAt: number, givenAt: number | undefined, remoteMs: number | undefined): number {
     const now = this.#time.now();
@@ -66,7 +66,7 @@ export class Lags {
       : now - roundTripMs / 2;
   }
 
-  /** Returns the current lags of an observation and the oldest reward with it. */
+  /** Returns the current lags of an observation, and of the oldest reward in its sum. */
   read(
     of: { readonly madeAt: number; readonly rewardedAt: number | undefined } | undefined,
   ): LagNumbers {

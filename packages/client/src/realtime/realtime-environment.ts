@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { WaitOptions } from "../stream/wait.ts";
 
-/** State of one environment besides its observation. Times are in milliseconds. */
+/** State of one environment in addition to its observation. Times are in milliseconds. */
 export interface RealtimeInfo {
   /**
-   * `resetting` until the new sequence has an observation; `over` from its end until that was
-   * taken.
+   * `resetting` until the new sequence has an observation; `over` from its end until `take` has
+   * returned the end.
    */
   readonly status: "resetting" | "running" | "over" | "failed";
-  /** Error of a failed environment, whose observation stays null from then on. */
+  /** Error of a failed environment. Its observation stays null. */
   readonly failure: Error | undefined;
   /** Error of the newest refused action since the last take; the environment continues. */
   readonly refusal: Error | undefined;
-  /** Estimated age of the observation. Null without one. */
+  /** Estimated age of the observation. Null if there is no observation. */
   readonly observationLagMs: number | null;
   /**
    * Estimated time from giving the last answered action until the world applied it. Null before the
-   * first.
+   * first response to an action.
    */
   readonly actionLagMs: number | null;
-  /** Age of the oldest reward in the sum. Null without one. */
+  /** Age of the oldest reward in the sum. Null if there is no reward. */
   readonly rewardLagMs: number | null;
-  /** Time from sending the last answered request to its response. Null before the first. */
+  /** Time from sending the last answered request to its response. Null before the first response. */
   readonly roundTripMs: number | null;
   /**
    * Offset of the world's clock, positive if it is ahead; null if observations do not contain its
    * time.
    */
   readonly clockSkewMs: number | null;
-  /** Observations since the last take that were replaced by newer ones before they were taken. */
+  /** Number of observations since the last take that newer ones replaced before they were taken. */
   readonly framesLost: number;
-  /** Recent observations per second. Null before the second one. */
+  /** Recent observations per second. Null before the second observation. */
   readonly framesPerSecond: number | null;
   /** True if a `timeLimit` ended the sequence. */
   readonly truncated: boolean;
@@ -44,45 +44,45 @@ export interface RealtimeInfo {
 
 /** Values of all environments since the last take. */
 export interface RealtimeStep<Observation> {
-  /** Newest observations; null before the first. */
+  /** Newest observations; null before the first observation of a sequence. */
   readonly observationN: readonly (Observation | null)[];
   /** Sums since the last take, within one sequence. */
   readonly rewardN: readonly number[];
-  /** True if the sequence has ended; the index resets by itself. */
+  /** True if the sequence has ended; that environment then begins the next one by itself. */
   readonly doneN: readonly boolean[];
   readonly info: {
     readonly n: readonly RealtimeInfo[];
-    /** Time from the last take to the action after it. Null at first. */
+    /** Time from the last take to the first action after it. Null before that action. */
     readonly thinkingMs: number | null;
-    /** Frames that a `throttle` missed. */
+    /** Number of frames that a `throttle` missed. */
     readonly framesMissed: number;
   };
 }
 
 /** Options of `reset` in real time. */
 export interface RealtimeResetOptions extends WaitOptions {
-  /** True for each index to reset. Default: all. */
+  /** True for each environment to reset. Default: all. */
   readonly mask?: readonly boolean[] | undefined;
 }
 
 /**
- * Environments that keep running whether their agent steps or not, as in Universe. Every function
- * accepts and returns vectors with an element for each environment. A plain record of functions: a
- * wrapper copies it and replaces some.
+ * Environments that keep running whether their agents step or not, as in Universe. Every function
+ * accepts and returns vectors with an element for each environment. A wrapper copies this record of
+ * functions and replaces some of them.
  */
 export interface RealtimeEnvironment<Action, Observation> extends AsyncDisposable {
   /** Number of environments. */
   readonly size: number;
   /**
-   * Starts new sequences and returns at once: observations are null until valid ones arrive. May be
-   * called again at any time.
+   * Starts new sequences and returns at once. Observations are null until the first ones of the new
+   * sequences arrive. May be called again at any time.
    */
   reset(options?: RealtimeResetOptions): Promise<readonly (Observation | null)[]>;
-  /** Acts at once, then returns the newest values: `act` and `take`. */
+  /** Acts at once, then returns the newest values: calls `act` and `take`. */
   step(actions: readonly Action[]): Promise<RealtimeStep<Observation>>;
   /**
    * Sends an action to each environment without waiting. Environments that are resetting or over
-   * ignore it. If the world is too slow, newer actions replace those that wait. An action that the
+   * ignore it. If the world is too slow, a newer action replaces the waiting one. An action that the
    * world refuses, or that does not fit the specs, is reported as `refusal` in `info.n` of a later
    * take.
    *
@@ -98,8 +98,8 @@ export interface RealtimeEnvironment<Action, Observation> extends AsyncDisposabl
   peek(): readonly (Observation | null)[];
   /** Returns the error of each failed environment. */
   failures(): readonly (Error | undefined)[];
-  /** Resolves when something arrives from any environment. */
+  /** Resolves when the next value of any environment arrives. */
   next(options?: WaitOptions): Promise<void>;
-  /** Leaves all worlds; the connections stay. Idempotent. */
+  /** Leaves all worlds; the connections stay open. Idempotent. */
   close(): Promise<void>;
 }

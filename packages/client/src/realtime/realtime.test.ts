@@ -15,7 +15,7 @@ import {
 
 const observations = { tick: t.int32(), time: t.float64(), reward: t.float32() };
 
-/** Worlds with a reward of 1 per step; each poll makes a tick. */
+/** Creates worlds with a reward of 1 per step, which tick with each poll. */
 async function worlds(
   count: number,
   script: (index: number) => Script = () => ({}),
@@ -40,7 +40,7 @@ async function worlds(
 
 type Env = Awaited<ReturnType<typeof worlds>>["env"];
 
-/** Waits until an index reaches a tick. */
+/** Waits until an environment reaches a tick. */
 async function tick(env: Env, index: number, value: number): Promise<void> {
   while (env.peek()[index]?.["tick"] !== value) {
     await env.next({ timeoutMs: 60_000 });
@@ -49,8 +49,8 @@ async function tick(env: Env, index: number, value: number): Promise<void> {
 
 const idle = (count: number) => Array.from({ length: count }, () => ({}));
 
-describe("behaviour 54: a real-time world runs on", () => {
-  test("when no agent steps; rewards are summed up, and frames that were not taken are counted", async () => {
+describe("behaviour 54: a real-time world", () => {
+  test("continues without steps of an agent; its rewards are summed, and frames that are not taken are counted", async () => {
     const { time, env } = await worlds(1);
     await env.reset();
     await tick(env, 0, 0);
@@ -66,12 +66,12 @@ describe("behaviour 54: a real-time world runs on", () => {
     await env.close();
   });
 
-  test("lags, thinking time, clock skew and throughput come in info", async () => {
+  test("reports lags, thinking time, clock skew and throughput in info", async () => {
     const { time, env, servers } = await worlds(
       1,
       () => ({
         answer: (request, server) => {
-          // The way there and back takes 4 ms, and the world is 5 s ahead.
+          // A round trip takes 4 ms, and the world's clock is 5 s ahead.
           if (request.case === "step") {
             timeOf(server).advance(4);
           }
@@ -109,7 +109,7 @@ describe("behaviour 54: a real-time world runs on", () => {
   });
 });
 
-test("behaviour 54: the rewards of a sequence, and their lag, do not outlast a reset", async () => {
+test("behaviour 54: a reset discards the rewards of the old sequence and their lag", async () => {
   const { time, env } = await worlds(1);
   await blockingReset(env).reset();
   time.advance(10);
@@ -129,7 +129,7 @@ test("behaviour 54: the rewards of a sequence, and their lag, do not outlast a r
   await env.close();
 });
 
-test("behaviour 54: the lag of rewards is that of the oldest one that was not taken", async () => {
+test("behaviour 54: rewardLagMs is the age of the oldest reward that has not been taken", async () => {
   const { time, env } = await worlds(1);
   await blockingReset(env).reset();
   env.take();
@@ -146,7 +146,7 @@ test("behaviour 54: the lag of rewards is that of the oldest one that was not ta
 });
 
 describe("behaviour 55: reset", () => {
-  test("returns at once, and observations are null until there is a valid one", async () => {
+  test("returns at once, and observations are null until the first one arrives", async () => {
     const { env } = await worlds(2);
     expect(await env.reset()).toEqual([null, null]);
     expect((await env.step(idle(2))).observationN).toEqual([null, null]);
@@ -165,7 +165,7 @@ describe("behaviour 55: reset", () => {
 });
 
 describe("behaviour 56: vectors", () => {
-  test("an index that is done resets by itself; until then it is null, and the others continue", async () => {
+  test("an environment that is done resets by itself; its observation is null until then, and the others continue", async () => {
     const { time, env } = await worlds(2, (index) => (index === 0 ? { sequenceLength: 2 } : {}));
     await blockingReset(env).reset();
     for (const i of [1, 2]) {
@@ -190,7 +190,7 @@ describe("behaviour 56: vectors", () => {
     await env.close();
   });
 
-  test("the vector loop of Universe", async () => {
+  test("the vector loop of Universe runs unchanged", async () => {
     const { time, env } = await worlds(2, () => ({ sequenceLength: 3 }));
     let observationN = await env.reset();
     let sequences = 0;
@@ -206,7 +206,7 @@ describe("behaviour 56: vectors", () => {
     await env.close();
   });
 
-  test("one that fails is reported, and the others continue", async () => {
+  test("an environment that fails is reported, and the others continue", async () => {
     const { time, env, servers } = await worlds(2);
     await blockingReset(env).reset();
     servers[0]?.stream.abort(new DmEnvRpcError("UNKNOWN", "power cut"));
@@ -223,7 +223,7 @@ describe("behaviour 56: vectors", () => {
   });
 });
 
-test("behaviour 57: a step before the first reset is a clear error; further resets are fine", async () => {
+test("behaviour 57: a step before the first reset rejects, and asks for a reset; further resets are allowed", async () => {
   const { env } = await worlds(1);
   await expect(env.step(idle(1))).rejects.toMatchObject({
     code: "FAILED_PRECONDITION",
@@ -242,7 +242,7 @@ test("behaviour 57: a step before the first reset is a clear error; further rese
 });
 
 describe("behaviour 58: throttle", () => {
-  test("acts at once, waits for the frame's end, returns the newest observation and sums up the rewards", async () => {
+  test("acts at once, waits for the end of the frame, and returns the newest observation and the sum of the rewards", async () => {
     const { time, env, servers } = await worlds(1);
     const slow = throttle(env, 20, { time });
     await blockingReset(env).reset();
@@ -262,7 +262,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("never sums across the end of a sequence", async () => {
+  test("never sums rewards across the end of a sequence", async () => {
     const { time, env } = await worlds(1, () => ({ sequenceLength: 2 }));
     const slow = throttle(env, 10, { time });
     await blockingReset(env).reset();
@@ -275,7 +275,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("nor does an action that overtook the end of its sequence", async () => {
+  test("does not add the reward of an action that was in flight when its sequence ended", async () => {
     const { env } = await worlds(1, () => ({ sequenceLength: 1 }), { pollIntervalMs: 1_000 });
     await blockingReset(env).reset();
     env.act([{ move: 1 }]);
@@ -289,7 +289,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("and begins the next sequence, which is observed: none is begun and abandoned", async () => {
+  test("observes the sequence that such an action begins instead of resetting again", async () => {
     let begun = 0;
     const { env, servers } = await worlds(
       1,
@@ -307,7 +307,7 @@ describe("behaviour 58: throttle", () => {
     await blockingReset(env).reset();
     let ended = 0;
     while (ended < 4) {
-      // The first ends the sequence, the second begins another, the third ends that, the fourth begins one more.
+      // Of four actions, the first and the third end a sequence; the second and the fourth begin another.
       if (ended % 2 === 0) {
         for (let i = 0; i < 4; i++) {
           env.act([{ move: 1 }]);
@@ -327,7 +327,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("polls without an action, and not at all until an end was taken", async () => {
+  test("polls with an empty action, and only after the end of a sequence was taken", async () => {
     const { time, env, servers } = await worlds(1, () => ({ sequenceLength: 2 }));
     await blockingReset(env).reset();
     for (const i of [1, 2]) {
@@ -349,7 +349,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("counts the frames that the agent was too late for", async () => {
+  test("counts the frames that ended before the agent acted", async () => {
     const { time, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
     const slow = throttle(env, 100, { time });
     await blockingReset(env).reset();
@@ -368,7 +368,7 @@ describe("behaviour 58: throttle", () => {
 });
 
 describe("wrappers", () => {
-  test("timeLimit cuts a sequence short by steps: done, truncated, and it resets", async () => {
+  test("timeLimit ends a sequence after a number of steps: it is done and truncated, and its environment resets", async () => {
     const { time, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
     const limited = timeLimit(env, { steps: 2, time });
     await blockingReset(limited).reset();
@@ -405,7 +405,7 @@ describe("wrappers", () => {
     await env.close();
   });
 
-  test("timeLimit keeps counting if a mask resets others", async () => {
+  test("timeLimit continues to count if a mask resets other environments", async () => {
     const { time, env } = await worlds(2, undefined, { pollIntervalMs: 1_000 });
     const limited = timeLimit(env, { steps: 2, time });
     await blockingReset(limited).reset();
@@ -417,7 +417,7 @@ describe("wrappers", () => {
     await env.close();
   });
 
-  test("timeLimit cuts a sequence short by time, and recordStatistics reports its statistics", async () => {
+  test("timeLimit ends a sequence after a time, and recordStatistics reports its statistics", async () => {
     const { time, env } = await worlds(1, undefined, { pollIntervalMs: 1_000 });
     const wrapped = recordStatistics(timeLimit(env, { ms: 50, time }), { time });
     await blockingReset(wrapped).reset();
@@ -439,7 +439,7 @@ describe("wrappers", () => {
 });
 
 describe("lags", () => {
-  /** A world with a given latency of steps, equal in both directions. */
+  /** Creates a world whose steps have the given round trips, with equal latency in both directions. */
   async function slowWorld(
     roundTripsMs: readonly number[],
     options: Partial<Parameters<typeof worlds>[2]> = {},
@@ -467,7 +467,7 @@ describe("lags", () => {
     return { ...made, poll };
   }
 
-  test("the world's clock is read off the shortest round trip, the later of two", async () => {
+  test("the shortest round trip determines the clock skew; of two equal ones, the later", async () => {
     const { env, poll } = await slowWorld([4, 10, 2, 2], {
       remoteTimeMs: (observation) => Number(observation["time"]),
     });
@@ -479,7 +479,7 @@ describe("lags", () => {
     await env.close();
   });
 
-  test("an observation without the world's time is half a round trip old", async () => {
+  test("the lag of an observation without the world's time is half a round trip", async () => {
     const { env, poll } = await slowWorld([4, 6], {
       remoteTimeMs: ({ tick }) => (tick === 0 ? 5_000 : undefined),
     });
@@ -489,7 +489,7 @@ describe("lags", () => {
     await env.close();
   });
 
-  test("the rate of observations is smoothed, and null if two arrive at once", async () => {
+  test("framesPerSecond is smoothed, and null while two observations have arrived at the same time", async () => {
     const { env, poll } = await slowWorld([]);
     await env.reset();
     expect((await poll(0, 0))?.framesPerSecond).toBeNull();
@@ -504,7 +504,7 @@ describe("lags", () => {
     await steady.close();
   });
 
-  test("an agent thinks from a take to the first action after it", async () => {
+  test("thinkingMs is the time from a take to the first action after it", async () => {
     const { time, env } = await worlds(1);
     await blockingReset(env).reset();
     env.take();
@@ -516,7 +516,7 @@ describe("lags", () => {
     await env.close();
   });
 
-  test("an observation that was taken is not lost", async () => {
+  test("framesLost does not count observations that were taken", async () => {
     const { time, env } = await worlds(1);
     await blockingReset(env).reset();
     env.take();
@@ -535,7 +535,7 @@ describe("requests in flight", () => {
       request.case === "step" ? request.value.actions.map(({ tensor }) => tensor.data[0]) : [],
     );
 
-  test("are bounded: the newest waiting action is sent, with its own lag", async () => {
+  test("are at most maxInFlight; the newest waiting action is sent next, with its own lag", async () => {
     const { time, env, servers } = await worlds(1, undefined, { maxInFlight: 2 });
     await blockingReset(env).reset();
     for (const move of [1, 2, 3, 4]) {
@@ -548,7 +548,7 @@ describe("requests in flight", () => {
     await env.close();
   });
 
-  test("poll with the idle action of the options", async () => {
+  test("are polls with the idle action of the options", async () => {
     const { time, env, servers } = await worlds(1, undefined, { idleAction: { move: 3 } });
     await blockingReset(env).reset();
     time.advance(10);
@@ -557,7 +557,7 @@ describe("requests in flight", () => {
     await env.close();
   });
 
-  test("begin the next sequence: no other request does while one is in flight", async () => {
+  test("begin the next sequence: no further request is sent for it while one is in flight", async () => {
     let release = (): void => {};
     const { env, servers } = await worlds(1, () => ({
       sequenceLength: 1,
@@ -585,7 +585,7 @@ describe("requests in flight", () => {
 });
 
 describe("wrappers at their limits", () => {
-  test("throttle waits for no frame that ends now", async () => {
+  test("throttle does not wait for a frame that ends now", async () => {
     const { time, env } = await worlds(1, undefined, { pollIntervalMs: 100_000 });
     const slow = throttle(env, 100, { time });
     await blockingReset(env).reset();
@@ -596,7 +596,7 @@ describe("wrappers at their limits", () => {
     await env.close();
   });
 
-  test("timeLimit cuts at its exact millisecond, and does not cut a sequence that ends by itself", async () => {
+  test("timeLimit ends a sequence at the exact millisecond, and does not truncate a sequence that ends by itself", async () => {
     const { time, env } = await worlds(2, (index) => ({ sequenceLength: index === 0 ? 1 : 99 }), {
       pollIntervalMs: 1_000,
     });

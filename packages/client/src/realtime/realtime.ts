@@ -10,14 +10,15 @@ import type { RealtimeEnvironment, RealtimeStep } from "./realtime-environment.t
 /** Options of `realtime`. */
 export interface RealtimeOptions<Action, Observation> {
   /**
-   * Action of a poll for an observation. Default: no action, which only observes on a real-time
-   * clock.
+   * Action with which a poll requests an observation. Default: an empty action, with which
+   * an agent on the clock `realtime` only observes.
    */
   readonly idleAction?: Action | undefined;
-  /** Time from a response to the next poll, unless an action is sent. Default 0: at once. */
+  /** Time from a response to the next poll, in ms, unless an action is sent before. Default 0: at once. */
   readonly pollIntervalMs?: number | undefined;
   /**
-   * Open requests of one environment; further actions replace the newest waiting one. Default 4.
+   * Maximum number of open requests of one environment. One further action waits; a newer one replaces
+   * it. Default 4.
    */
   readonly maxInFlight?: number | undefined;
   /** Reads the world's own time from an observation, in milliseconds, for the clock skew. */
@@ -28,10 +29,12 @@ export interface RealtimeOptions<Action, Observation> {
 
 /**
  * Gives environments the semantics of Universe (behaviours 54 to 57): they keep running, whether or
- * not the agent steps; resets return at once; an index whose sequence has ended resets by itself.
+ * not the agent steps; resets return at once; an environment whose sequence has ended begins the next
+ * one by itself.
  *
- * The world should answer steps in real time: one that waits for its agents is stepped as fast as
- * it answers, or every `pollIntervalMs`. Do not step an environment elsewhere at the same time.
+ * The world should run in real time. A world that waits for its agents is stepped as fast as it
+ * answers, or every `pollIntervalMs`. While this environment is in use, do not step the given
+ * environments directly.
  *
  * @example
  * const universe = throttle(realtime(environment), 15);
@@ -43,7 +46,7 @@ export function realtime<Action, Observation>(
   options: RealtimeOptions<Action, Observation> = {},
 ): RealtimeEnvironment<Action, Observation> {
   const { time = systemTime, pollIntervalMs = 0, maxInFlight = 4, remoteTimeMs } = options;
-  // Every action may be omitted, so an empty one fits any environment.
+  // Every action may be omitted, so an empty record fits any environment.
   const idleAction = options.idleAction ?? ({} as Action);
   const changes = new Changes();
   const onChange = (): void => changes.announce();
@@ -72,7 +75,7 @@ export function realtime<Action, Observation>(
     }
     throw new DmEnvRpcError(
       "FAILED_PRECONDITION",
-      "cannot act or reset after close; make another real-time environment",
+      "cannot act or reset after close; create another real-time environment",
       { origin: "client" },
     );
   };

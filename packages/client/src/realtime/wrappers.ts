@@ -4,8 +4,8 @@ import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import type { RealtimeEnvironment, RealtimeInfo, RealtimeStep } from "./realtime-environment.ts";
 
 /**
- * Makes `reset` wait until every environment has a valid observation. It does not wait for a failed
- * one, whose observation is null.
+ * Makes `reset` wait until every environment has an observation. It does not wait for failed
+ * environments, whose observations are null.
  */
 export function blockingReset<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
@@ -30,9 +30,9 @@ export interface ThrottleOptions {
 }
 
 /**
- * Makes `step` take one frame: acts at once, waits for the end of the frame, then returns the
- * newest observation and the rewards up to then, never across the end of a sequence. A frame that
- * is over when the agent acts counts as missed.
+ * Makes `step` last one frame. It acts at once, waits for the end of the frame, then returns the
+ * newest observation and the sum of the rewards, never across the end of a sequence. A frame that has
+ * already ended when the agent acts counts as missed.
  */
 export function throttle<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
@@ -65,15 +65,15 @@ export function throttle<Action, Observation>(
 
 /** Limits of a sequence. */
 export interface TimeLimitOptions {
-  /** Number of the agent's steps. */
+  /** Maximum number of the agent's steps. */
   readonly steps?: number | undefined;
-  /** Milliseconds since its first observation was taken. */
+  /** Maximum time since the first observation of the sequence was taken, in ms. */
   readonly ms?: number | undefined;
   /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
 }
 
-/** Cuts sequences short: the step at the limit is done and truncated, and its index resets. */
+/** Cuts sequences short: the step at the limit is done and truncated, and its environment resets. */
 export function timeLimit<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   limits: TimeLimitOptions,
@@ -113,7 +113,7 @@ export function recordStatistics<Action, Observation>(
 
 type SequenceSoFar = NonNullable<RealtimeInfo["sequence"]>;
 
-/** Counts the steps, rewards and time of the sequence at each index; `seen` maps each step. */
+/** Counts the steps, rewards and time of each environment's sequence; `seen` maps each step. */
 function counting<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   { time = systemTime }: ThrottleOptions,
@@ -159,7 +159,7 @@ function counting<Action, Observation>(
   };
 }
 
-/** A sequence without steps; `since` is when its first observation was taken. */
+/** Returns a sequence without steps; `since` is the time when its first observation was taken. */
 function begun(): { steps: number; sum: number; since: number | undefined } {
   return { steps: 0, sum: 0, since: undefined };
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Recordings in pages: the part that works without files. */
+/** Recordings in pages: the functions that work without files. */
 export type { RecordingEntry, RecordingHeader } from "./format.ts";
 export {
   type RecordedFrame,

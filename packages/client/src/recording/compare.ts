@@ -11,14 +11,14 @@ import type { ProcessResponse, StepResponse, Uid } from "@dm-env-rpc/tensor-code
 import { type SpecTables, tablesOf } from "../environment/join-specs.ts";
 
 /** Difference between two responses. */
-export interface Parting {
-  /** Place of the difference: `state`, `observation "board", element 17` … */
+export interface ResponseDifference {
+  /** Location of the difference: `state`, `observation "board", element 17` … */
   readonly where: string;
   readonly expected: string;
   readonly received: string;
 }
 
-/** Specs that each side's UIDs refer to. */
+/** The specs of the recording and of the replay, to which their UIDs refer. */
 export interface BothTables {
   readonly expected: SpecTables;
   readonly received: SpecTables;
@@ -32,9 +32,9 @@ export function compareResponses(
   expected: ProcessResponse,
   received: ProcessResponse,
   tables: BothTables | undefined,
-): Parting | undefined {
+): ResponseDifference | undefined {
   if (expected.case !== received.case) {
-    return parting("kind", describeKind(expected), describeKind(received));
+    return difference("kind", describeKind(expected), describeKind(received));
   }
   switch (expected.case) {
     case "step":
@@ -50,16 +50,16 @@ export function compareResponses(
       if (received.case !== "error" || expected.value.code === received.value.code) {
         return undefined;
       }
-      return parting("error", describeKind(expected), describeKind(received));
+      return difference("error", describeKind(expected), describeKind(received));
     case "readProperty":
       return received.case === "readProperty" &&
         !equalMessages(ReadPropertyResponseSchema, expected.value, received.value)
-        ? parting("properties", "as recorded", "others")
+        ? difference("properties", "the recorded properties", "other properties")
         : undefined;
     case "listProperty":
       return received.case === "listProperty" &&
         !equalMessages(ListPropertyResponseSchema, expected.value, received.value)
-        ? parting("properties", "as recorded", "others")
+        ? difference("properties", "the recorded properties", "other properties")
         : undefined;
     case "extension": {
       if (received.case !== "extension") {
@@ -68,7 +68,7 @@ export function compareResponses(
       const { typeUrl, value } = received.value;
       return typeUrl === expected.value.typeUrl && Buffer.compare(value, expected.value.value) === 0
         ? undefined
-        : parting("extension", expected.value.typeUrl, typeUrl);
+        : difference("extension", expected.value.typeUrl, typeUrl);
     }
     default:
       return undefined;
@@ -87,9 +87,9 @@ function compareSteps(
   expected: StepResponse,
   received: StepResponse,
   tables: BothTables | undefined,
-): Parting | undefined {
+): ResponseDifference | undefined {
   if (expected.state !== received.state) {
-    return parting("state", String(expected.state), String(received.state));
+    return difference("state", String(expected.state), String(received.state));
   }
   const was = byName(expected, tables?.expected.observations);
   const is = byName(received, tables?.received.observations);
@@ -118,9 +118,9 @@ function compareTensors(
   where: string,
   expected: PackedTensor | undefined,
   received: PackedTensor | undefined,
-): Parting | undefined {
+): ResponseDifference | undefined {
   if (expected === undefined || received === undefined) {
-    return parting(where, expected ? "there" : "absent", received ? "there" : "absent");
+    return difference(where, expected ? "present" : "absent", received ? "present" : "absent");
   }
   if (equals(expected, received)) {
     return undefined;
@@ -130,19 +130,19 @@ function compareTensors(
     `${received.dtype} [${received.shape}]`,
   ];
   if (was !== is) {
-    return parting(where, was, is);
+    return difference(where, was, is);
   }
   const count = Math.max(expected.data.length, received.data.length);
   for (let i = 0; i < count; i++) {
     const [a, b] = [expected.data[i], received.data[i]];
     if (!Object.is(a, b) && a !== b) {
-      return parting(`${where}, element ${i}`, `${a}`, `${b}`);
+      return difference(`${where}, element ${i}`, `${a}`, `${b}`);
     }
   }
-  return parting(where, "as recorded", "another");
+  return difference(where, "the recorded tensor", "another tensor");
 }
 
-function compareTables(expected: SpecTables, received: SpecTables): Parting | undefined {
+function compareTables(expected: SpecTables, received: SpecTables): ResponseDifference | undefined {
   for (const kind of ["actions", "observations"] as const) {
     const [was, is] = [expected[kind].byName, received[kind].byName];
     for (const name of new Set([...was.keys(), ...is.keys()])) {
@@ -151,7 +151,7 @@ function compareTables(expected: SpecTables, received: SpecTables): Parting | un
         continue;
       }
       const text = (spec: typeof a) => (spec ? `${spec.dtype} [${spec.shape}]` : "absent");
-      return parting(`the spec of "${name}" in the ${kind}`, text(a), text(b));
+      return difference(`the spec of "${name}" in the ${kind}`, text(a), text(b));
     }
   }
   return undefined;
@@ -163,6 +163,6 @@ function describeKind(response: ProcessResponse): string {
     : (response.case ?? "nothing");
 }
 
-function parting(where: string, expected: string, received: string): Parting {
+function difference(where: string, expected: string, received: string): ResponseDifference {
   return { where, expected, received };
 }

@@ -4,15 +4,15 @@ import type { RecordingSink } from "./record.ts";
 
 /** A file for a recording. */
 export interface FileSink extends RecordingSink, Disposable {
-  /** Writes what is buffered and closes the file. Idempotent. */
+  /** Writes the buffered bytes and closes the file. Idempotent. */
   close(): void;
 }
 
 const bufferBytes = 256 * 1024;
 
 /**
- * Opens a file to record to, and replaces its contents. Writes synchronously, 256 KiB at a time, so
- * at most that much is buffered, and lost if the process dies.
+ * Opens a file to record to, and replaces its contents. Writes synchronously, 256 KiB at a time: at most
+ * that much is buffered, and lost if the process dies.
  *
  * @throws the error of `fs.openSync`.
  */

@@ -23,7 +23,7 @@ export type RecordingEntry =
   | { readonly case: "response"; readonly timeUs: number; readonly value: ProcessResponse };
 
 /*
- * A recording is a file of length-delimited messages, which any protobuf implementation reads with
+ * A recording is a file of length-delimited messages, which any protobuf implementation can read as
  *
  *   message Entry {
  *     uint64 time_us = 1;
@@ -40,7 +40,7 @@ const requestField = 2;
 const responseField = 3;
 const headerField = 4;
 
-/** Recorded messages were read once, under the limits of that time. */
+/** No limit: the limits applied when the messages were received. */
 const noBudget = { maxMessageWork: Number.POSITIVE_INFINITY };
 
 /** Converts entries to bytes and back. */

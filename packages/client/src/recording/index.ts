@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Recordings of a connection's messages, and replays of them. */
 export { encodePng } from "@dm-env-rpc/transport/internal/png";
-export type { Parting } from "./compare.ts";
+export type { ResponseDifference } from "./compare.ts";
 export { type FileSink, fileSink } from "./file-sink.ts";
 export type { RecordingEntry, RecordingHeader } from "./format.ts";
 export type { RecordedFrame, RecordingBytes } from "./read.ts";

@@ -17,8 +17,8 @@ export function readRecording(source: RecordingSource): AsyncGenerator<Recording
 }
 
 /**
- * Yields a recorded observation by its name for each step that requested it, such as the frames of
- * a picture.
+ * Yields the recorded values of one observation, such as video frames: one value for each step that
+ * requested it.
  */
 export function recordedFrames(
   source: RecordingSource,

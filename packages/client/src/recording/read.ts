@@ -7,7 +7,7 @@ import { entryCodec, notRecorded, type RecordingEntry } from "./format.ts";
 /** The bytes of a recording, or chunks of them. */
 export type RecordingBytes = Uint8Array | AsyncIterable<Uint8Array>;
 
-/** Size limit of an entry: slightly more than that of a message. */
+/** Maximum size of an entry: slightly more than the maximum size of a message. */
 const maxEntryBytes = 65 * 1024 * 1024;
 
 /**
@@ -22,7 +22,7 @@ export async function* readEntries(
   const codec = entryCodec();
   let bytes: Uint8Array = new Uint8Array(0);
   let begun = false;
-  // Chunks are joined once an entry is complete, so that a large one is not copied again with each
+  // Chunks are joined once an entry is complete, so that a large entry is not copied with every
   // chunk.
   let waiting: Uint8Array[] = [];
   let waitingBytes = 0;
@@ -71,8 +71,8 @@ export interface RecordedFrame {
 }
 
 /**
- * Yields a recorded observation by its name for each step that requested it, such as the frames of
- * a picture.
+ * Yields the recorded values of one observation, such as video frames: one value for each step that
+ * requested it.
  */
 export async function* readFrames(
   source: RecordingBytes,

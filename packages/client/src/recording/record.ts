@@ -4,19 +4,18 @@ import { software } from "../properties/software.ts";
 import { entryCodec } from "./format.ts";
 
 /**
- * Destination of a recording's bytes, in order, such as a writable stream, which has its own
- * buffer.
+ * Destination of the bytes of a recording, such as a writable stream.
  */
 export interface RecordingSink {
-  /** Writes the next bytes and takes over their memory. */
+  /** Writes the next bytes and takes ownership of their memory. */
   write(bytes: Uint8Array): unknown;
 }
 
 /** Options of `record`. */
 export interface RecordOptions {
-  /** Names and versions to store besides this client's: of the agent, the server, the world. */
+  /** Names and versions to store in addition to this client's, such as those of the agent, server and world. */
   readonly versions?: Readonly<Record<string, string>> | undefined;
-  /** Microseconds since 1970. Default: the machine's time. */
+  /** Returns the time in microseconds since 1970. Default: the machine's time. */
   readonly nowUs?: (() => number) | undefined;
 }
 
@@ -24,7 +23,7 @@ export interface RecordOptions {
  * Records every later request and response of a connection, with its time, as length-delimited
  * protobuf.
  *
- * Start before a world is created or joined: a replay needs the beginning.
+ * Call it before a world is created or joined, because a replay needs these requests.
  *
  * @returns A function that ends the recording.
  *

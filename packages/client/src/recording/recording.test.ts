@@ -18,7 +18,7 @@ import {
 
 const observations = { tick: t.int32(), board: t.uint8([2, 2, 3]), reward: t.float32() };
 
-/** A world whose board depends on its seed from the third step of a sequence on. */
+/** A world whose board depends on its seed, from the third step of each sequence. */
 function seeded(): Script {
   let seed = 0;
   return {
@@ -36,7 +36,7 @@ function seeded(): Script {
   };
 }
 
-/** Bytes of a recording of a short run. */
+/** Returns the bytes of a recording of a short run. */
 async function recorded(
   script: Script = seeded(),
   observations: readonly string[] = ["tick", "board", "reward"],
@@ -113,7 +113,7 @@ describe("a recording", () => {
     });
   });
 
-  test("may come in chunks of any size", async () => {
+  test("can be read in chunks of any size", async () => {
     const bytes = await recorded();
     async function* chunks() {
       for (let at = 0; at < bytes.length; at += 7) {
@@ -127,7 +127,7 @@ describe("a recording", () => {
     expect(all).toEqual(await entries(bytes));
   });
 
-  test("that is cut off yields its complete entries, then an error; other files are refused", async () => {
+  test("that is truncated yields its complete entries, then an error; other files are refused", async () => {
     const bytes = await recorded();
     const seen: RecordingEntry[] = [];
     const reading = async () => {
@@ -146,7 +146,7 @@ describe("a recording", () => {
     });
   });
 
-  test("yields the frames of an observation by its name", async () => {
+  test("yields the frames of a named observation", async () => {
     const frames = [];
     for await (const frame of recordedFrames(await recorded(), "board")) {
       frames.push(frame);
@@ -157,7 +157,7 @@ describe("a recording", () => {
 });
 
 describe("a replay", () => {
-  test("of the same world has no difference, whatever worlds and UIDs are called now", async () => {
+  test("of the same world has no difference, even if world names and UIDs have changed", async () => {
     const bytes = await recorded();
     expect(await replay(bytes, target(seeded()))).toEqual({
       requests: 12,
@@ -213,7 +213,7 @@ describe("a replay", () => {
     });
   });
 
-  test("names a different state, spec, kind and error", async () => {
+  test("names a state or a spec that differs", async () => {
     const bytes = await recorded();
     const shorter = await replay(bytes, target({ ...seeded(), sequenceLength: 2 }));
     expect(shorter.difference).toMatchObject({
@@ -235,14 +235,14 @@ describe("a replay", () => {
   });
 });
 
-describe("a file", () => {
+describe("a file sink", () => {
   let folder = "";
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "recording-"));
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  test("stores a recording, even one larger than the buffer, and is read again", async () => {
+  test("stores a recording that is larger than its buffer, and the file can be read", async () => {
     const path = join(folder, "run.bin");
     const chunks = [100, 300_000, 1, 200_000, 200_000].map((length, i) =>
       new Uint8Array(length).fill(i),

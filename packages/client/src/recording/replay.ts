@@ -4,23 +4,28 @@ import { packSettings, type SpecTable, unpackTensor } from "@dm-env-rpc/tensor-c
 import type { ProcessRequest, ProcessResponse, Uid } from "@dm-env-rpc/tensor-codec/wire";
 import { type ConnectOptions, connect, type StreamTarget } from "../connection/connect.ts";
 import { tablesOf } from "../environment/join-specs.ts";
-import { type BothTables, compareResponses, type Parting, worldNameOf } from "./compare.ts";
+import {
+  type BothTables,
+  compareResponses,
+  type ResponseDifference,
+  worldNameOf,
+} from "./compare.ts";
 import { type RecordingSource, readRecording } from "./read-file.ts";
 
 /** Options of `replay`. */
 export interface ReplayOptions extends ConnectOptions {
-  /** Settings that replace those of every recorded create, such as another seed. */
+  /** Settings that replace recorded ones in every create, such as another seed. */
   readonly createSettings?: Settings | undefined;
   /** Time limit of each response, in ms. Default 60,000. */
   readonly timeoutMs?: number | undefined;
 }
 
 /** First difference between a replay and its recording. */
-export interface ReplayDifference extends Parting {
-  /** Number of the request with another response, from 0. */
+export interface ReplayDifference extends ResponseDifference {
+  /** Number of the request whose response differs, from 0. */
   readonly request: number;
   readonly kind: ProcessRequest["case"];
-  /** Number of the step, from 0; undefined for another kind of request. */
+  /** Number of the step, from 0; undefined if the request is not a step. */
   readonly step: number | undefined;
 }
 
@@ -71,16 +76,16 @@ export async function replay(
     const request = translate(recorded, worlds, tables, createSettings);
     answer = undefined;
     await connection.send(request, { timeoutMs }).catch((error: unknown) => {
-      // An error Status is a response like others.
+      // An error Status is a response, too.
       if (answer?.case !== "error") {
         throw error;
       }
     });
     const received: ProcessResponse = answer ?? { case: undefined };
-    const parting = compareResponses(expected, received, tables);
-    if (parting !== undefined) {
+    const found = compareResponses(expected, received, tables);
+    if (found !== undefined) {
       const step = recorded.case === "step" ? steps : undefined;
-      const difference = { ...parting, request: requests, kind: recorded.case, step };
+      const difference = { ...found, request: requests, kind: recorded.case, step };
       return { requests: requests + 1, steps: steps + (step === undefined ? 0 : 1), difference };
     }
     requests++;
@@ -96,7 +101,7 @@ export async function replay(
   return { requests, steps, difference: undefined };
 }
 
-/** Yields requests with their responses, which are recorded in the same order. */
+/** Yields each recorded request with its response; both are recorded in the same order. */
 async function* exchanges(
   source: RecordingSource,
 ): AsyncGenerator<readonly [ProcessRequest, ProcessResponse], void, void> {
@@ -113,7 +118,7 @@ async function* exchanges(
   }
 }
 
-/** Translates a request: replaces recorded world names, UIDs and settings by the current ones. */
+/** Replaces the recorded world names, UIDs and settings of a request with the current ones. */
 function translate(
   request: ProcessRequest,
   worlds: ReadonlyMap<string, string>,

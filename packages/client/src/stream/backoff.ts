@@ -2,7 +2,7 @@
 import { systemTime } from "@dm-env-rpc/transport/internal";
 import { canceled } from "./wait.ts";
 
-/** Default of `maxAttempts`. */
+/** Default of `maxAttempts` when a slot or a batch is recreated. */
 export const defaultMaxAttempts = 5;
 
 /** Resolves after `ms`; rejects with CANCELLED if the signal aborts first. */

@@ -8,10 +8,10 @@ import { toError } from "@dm-env-rpc/transport/internal";
 import { copied } from "./copied.ts";
 import { type WaitOptions, watch } from "./wait.ts";
 
-/** Kinds of requests; a response in kind has the same one. */
+/** Kinds of requests. The response to a request has the same kind, unless it is an error. */
 export type RequestCase = ProcessRequest["case"];
 
-/** The response that answers a request in kind. */
+/** The response to a request, if it is not an error. */
 export type ResponseTo<R extends ProcessRequest> = R extends { readonly case: undefined }
   ? never
   : Extract<ProcessResponse, { readonly case: R["case"] }>;
@@ -23,26 +23,26 @@ export interface Exchange {
   /** True if a request is left to send. */
   readonly more: boolean;
   /**
-   * Returns the next request to send; called when the window has room; undefined if none is left
-   * after all.
+   * Returns the next request to send, or undefined if none is left after all. Called when the window
+   * has room.
    */
   next(): ProcessRequest | undefined;
-  /** Copies borrowed scalars so that the request can be queued, because the window is full. */
+  /** Copies borrowed memory, because the window is full and the request has to be queued. */
   onWait(): void;
-  /** Receives a response of the right kind. */
+  /** Receives a response of the same kind. */
   onResponse(response: ProcessResponse): void;
-  /** Receives an error: the server's, or that no response will arrive. */
+  /** Receives the server's error, or the error that no response will arrive. */
   onError(error: Error): void;
   /**
-   * Ends the caller's wait: nothing more is sent, and sent requests keep their place in the
-   * pairing.
+   * Ends the caller's wait. Nothing more is sent; sent requests stay queued so that their responses
+   * are matched.
    */
-  giveUp(error: Error): void;
+  cancel(error: Error): void;
 }
 
 /**
- * An exchange with a promise for its caller. If the wait ends early the promise settles, but the
- * call keeps its place in the pairing: its response is still read, in order, and then dropped.
+ * An exchange with a promise for its caller. If the wait ends early, the promise rejects, but the call
+ * stays queued: its response is still matched, in order, and then dropped.
  */
 export abstract class Call<T> implements Exchange {
   abstract readonly kind: RequestCase;
@@ -59,7 +59,7 @@ export abstract class Call<T> implements Exchange {
     });
   }
 
-  /** Ends the wait when its options require it. */
+  /** Ends the wait when the options require it. */
   watch(what: string, options: WaitOptions | undefined): void {
     this.#stopWatching = watch(what, options, (error) => this.fail(error));
   }
@@ -73,7 +73,7 @@ export abstract class Call<T> implements Exchange {
     this.fail(error);
   }
 
-  giveUp(error: Error): void {
+  cancel(error: Error): void {
     // A caller that ends many calls early need not await each of them.
     this.promise.catch(() => {});
     this.fail(error);
@@ -121,7 +121,7 @@ export abstract class RequestCall<T> extends Call<T> {
 
   override onWait(): void {
     if (this.#request !== undefined) {
-      this.#request = kept(this.#request);
+      this.#request = withOwnTensors(this.#request);
     }
   }
 }
@@ -132,15 +132,15 @@ export class SendCall extends RequestCall<ProcessResponse> {
 
   /**
    * @param onAnswer Called before any later response is read, even if the caller no longer waits;
-   *   an error that it throws rejects.
+   *   an error that it throws rejects the call.
    */
   constructor(request: ProcessRequest, onAnswer?: (response: ProcessResponse) => void) {
     super(request);
     this.#onAnswer = onAnswer;
   }
 
-  override onResponse(lent: ProcessResponse): void {
-    const response = withOwnScalars(lent);
+  override onResponse(borrowed: ProcessResponse): void {
+    const response = withOwnScalars(borrowed);
     try {
       this.#onAnswer?.(response);
     } catch (error) {
@@ -150,8 +150,8 @@ export class SendCall extends RequestCall<ProcessResponse> {
   }
 }
 
-/** Returns a request with copied tensors, whose caller may reuse its memory. */
-function kept(request: ProcessRequest): ProcessRequest {
+/** Returns the request with copied tensors, so that the caller may reuse its memory. */
+function withOwnTensors(request: ProcessRequest): ProcessRequest {
   if (request.case !== "step") {
     return request;
   }
@@ -164,7 +164,8 @@ function kept(request: ProcessRequest): ProcessRequest {
 }
 
 /**
- * Returns a response with its own scalars: a codec's scalars are borrowed until the next message.
+ * Returns the response with copied scalars, because those of the codec are borrowed until the next
+ * message.
  */
 function withOwnScalars(response: ProcessResponse): ProcessResponse {
   if (response.case !== "step") {

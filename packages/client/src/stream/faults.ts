@@ -11,12 +11,12 @@ import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { RequestCase } from "./call.ts";
 
 /**
- * Fate of the agent's world when its connection was lost: joined again (`kept`), no longer on the
- * server (`lost`), or not determined (`unknown`).
+ * Fate of the agent's world after its connection was lost: the agent has joined it again (`kept`), it
+ * is no longer on the server (`lost`), or its fate is not known (`unknown`).
  */
 export type WorldFate = "kept" | "lost" | "unknown";
 
-/** Error of a lost stream; the only error with the fate of the agent's world. */
+/** Error of a lost stream. No other error has the fate of the agent's world. */
 class LostStream extends DmEnvRpcError {
   readonly worldFate: WorldFate;
 
@@ -45,7 +45,7 @@ export function worldFate(error: unknown): WorldFate | undefined {
 }
 
 /**
- * Returns true for a request that the server answered with an error; the stream continues.
+ * Returns true for the error with which the server answered a request; the stream continues.
  *
  * @example
  * try {
@@ -61,15 +61,20 @@ export function isRefusal(error: unknown): error is DmEnvRpcError & { readonly o
   return isDmEnvRpcError(error) && error.origin === "server" && worldFate(error) === undefined;
 }
 
-/** Codes with which a server answers requests to a world that has failed, or no longer exists. */
-const gone: readonly StatusCode[] = ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"];
+/** Codes with which a server answers requests to a world that has failed or no longer exists. */
+const agentEnding: readonly StatusCode[] = [
+  "INTERNAL",
+  "NOT_FOUND",
+  "UNAVAILABLE",
+  "DEADLINE_EXCEEDED",
+];
 
-/** Returns true if an error ends the agent: its stream or its world is lost. */
+/** Returns true if an error ends the agent, because its stream or its world is lost. */
 export function endsAgent(error: unknown): boolean {
-  return worldFate(error) !== undefined || (isRefusal(error) && gone.includes(error.code));
+  return worldFate(error) !== undefined || (isRefusal(error) && agentEnding.includes(error.code));
 }
 
-/** Creates the error of a stream that was lost while requests were open, or before one was sent. */
+/** Creates the error of a lost stream. `unanswered` is the number of requests that were open. */
 export function lost(
   peer: string,
   unanswered: number,
@@ -82,40 +87,40 @@ export function lost(
     : ({ code: "UNAVAILABLE", origin: "connection" } as const);
   const what =
     unanswered === 0
-      ? `the connection to ${peer} is gone`
+      ? `the connection to ${peer} is lost`
       : `${unanswered} ${unanswered === 1 ? "request" : "requests"} to ${peer} will not be answered`;
   const message = `${what}: ${why}. ${fates[world]}`;
   return new LostStream(code, message, world, { origin, cause });
 }
 
 const fates: Readonly<Record<WorldFate, string>> = {
-  kept: "The connection was made again and the agent has joined its world again: its next step begins a sequence",
-  lost: "The connection was made again, but the agent's world is gone: create or join another",
+  kept: "The connection was re-established, and the agent has joined its world again: its next step begins a sequence",
+  lost: "The connection was re-established, but the agent's world is gone: create or join another",
   unknown:
-    "An agent that had joined has left its world; whether the world lives on is unknown: connect and join again",
+    "If an agent had joined, it has left its world, which may or may not still exist: connect and join again",
 };
 
 /** Creates the error of a request made after the connection began to close. */
 export function closing(peer: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
-    `the connection to ${peer} is closing and takes no more requests; connect again`,
+    `the connection to ${peer} is closing and accepts no more requests; connect again`,
     { origin: "client" },
   );
 }
 
-/** Creates the error of a request that was not sent before the connection was closed. */
+/** Creates the error of a request that was still waiting to be sent when the connection was closed. */
 export function unsent(peer: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "CANCELLED",
-    `the connection to ${peer} was closed before the request was sent; use drain() to let requests finish`,
+    `the connection to ${peer} was closed before the request was sent; use drain() to let waiting requests finish`,
     { origin: "client" },
   );
 }
 
 /**
- * Creates the error of a request that its codec refuses; a TensorError is returned unchanged,
- * because it is more precise.
+ * Creates the error of a request that its codec refuses. A TensorError or DmEnvRpcError is returned
+ * unchanged, because it is more precise.
  */
 export function notEncoded(cause: unknown): Error {
   if (isTensorError(cause) || isDmEnvRpcError(cause)) {
@@ -132,12 +137,12 @@ export function notEncoded(cause: unknown): Error {
 export function tooManyWaiting(maxWaiting: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `expected at most ${maxWaiting} requests to wait for room in the window, received one more; await some of them first or raise maxWaiting`,
+    `expected at most ${maxWaiting} requests to wait for room in the window, received one more; await some of them first, or raise maxWaiting`,
     { origin: "client" },
   );
 }
 
-/** Creates the error of a response to another request than the next one. */
+/** Creates the error of a response whose kind differs from that of the oldest open request. */
 export function wrongKind(
   peer: string,
   expected: RequestCase,
@@ -145,19 +150,19 @@ export function wrongKind(
 ): DmEnvRpcError {
   return new DmEnvRpcError(
     "INTERNAL",
-    `expected ${peer} to answer ${article(expected)} request in kind or with an error, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
+    `expected ${peer} to answer ${article(expected)} request with ${article(expected)} response or an error, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
     { origin: "connection" },
   );
 }
 
 /** Creates the error of a response without an open request. */
-export function unasked(
+export function unrequested(
   peer: string,
   received: ProcessResponse["case"] | "malformed",
 ): DmEnvRpcError {
   return new DmEnvRpcError(
     "INTERNAL",
-    `expected nothing from ${peer} since no request was open, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
+    `expected nothing from ${peer}, because no request was open, received ${article(received)} response; the server breaks the protocol, so the connection is closed`,
     { origin: "connection" },
   );
 }

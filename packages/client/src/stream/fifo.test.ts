@@ -3,8 +3,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Fifo } from "./fifo.ts";
 
-test("a fifo removes its first or last entry as an array does", () => {
-  // Mostly pushes, so that it outgrows its first ring of 16.
+test("a fifo adds and removes entries as an array does", () => {
+  // Mostly pushes, so that the fifo outgrows its first ring of 16 entries.
   const operation = fc.oneof(
     {
       weight: 3,
@@ -33,7 +33,7 @@ test("a fifo removes its first or last entry as an array does", () => {
   );
 });
 
-test("can be iterated, oldest first, without removing an entry", () => {
+test("a fifo can be iterated, oldest first, without removing an entry", () => {
   const fifo = new Fifo<number>();
   for (let i = 0; i < 20; i++) {
     fifo.push(i);

@@ -10,7 +10,7 @@ import {
   malformed,
   notEncoded,
   tooManyWaiting,
-  unasked,
+  unrequested,
   unsent,
   wrongKind,
 } from "./faults.ts";
@@ -28,28 +28,28 @@ export interface MessageObserver {
   onResponse(response: ProcessResponse): void;
 }
 
-/** Bounds of a pipeline. */
+/** Limits of a pipeline. */
 export interface PipelineLimits {
   readonly maxInFlight: number;
   readonly maxWaiting: number;
 }
 
-/** Parts that a pipeline uses. */
+/** Dependencies of a pipeline. */
 export interface PipelineParts {
   readonly peer: string;
   readonly limits: PipelineLimits;
-  /** Observers of every message; the list may change. */
+  /** Observers of every message. The list may change later. */
   readonly observers: readonly MessageObserver[];
-  /** Takes over the open exchanges when the stream is lost; by default they fail. */
+  /** Takes over the open exchanges when the stream is lost. Default: they fail. */
   readonly onLost?: ((cause: Error | undefined, open: readonly Exchange[]) => void) | undefined;
 }
 
 /**
- * The requests of one stream: sent in the order of the calls, as many in flight as the window
- * allows, with each response passed to the oldest open request.
+ * The requests of one stream. They are sent in the order of the calls, with as many in flight as the
+ * window allows, and each response is passed to the oldest open request.
  */
 export class Pipeline implements StreamReceiver<ProcessResponse> {
-  /** Settles when the stream is gone; with the error where it was lost or aborted. */
+  /** Resolves when the stream has closed, with the error if it was lost or aborted. */
   readonly closed: Promise<Error | undefined>;
   readonly #stream: ClientStream;
   /** Name of the server in errors. */
@@ -76,7 +76,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     stream.start(this);
   }
 
-  /** True if no request is in flight or waiting: all responses of the server were processed. */
+  /** True if no request is in flight or waiting, because all of the server's responses were processed. */
   get idle(): boolean {
     return this.#inFlight.length === 0 && this.#waiting.length === 0;
   }
@@ -92,7 +92,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
   }
 
   /**
-   * Accepts an exchange: sends as many requests as the window has room for, the rest as responses
+   * Accepts an exchange. Sends as many requests as the window has room for, and the rest as responses
    * arrive.
    */
   submit(exchange: Exchange): void {
@@ -120,7 +120,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     options?: WaitOptions,
     onAnswer?: (response: ResponseTo<R>) => void,
   ): Promise<ResponseTo<R>> {
-    // onMessage has compared the case of the response with the request's.
+    // `onMessage` passes only responses of the request's case.
     const call = new SendCall(
       request,
       onAnswer as ((response: ProcessResponse) => void) | undefined,
@@ -130,18 +130,18 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     return call.promise as Promise<ResponseTo<R>>;
   }
 
-  /** Rejects the outstanding steps; their responses are dropped. */
-  giveUpSteps(error: Error): void {
+  /** Rejects the outstanding steps and drops their responses. */
+  cancelSteps(error: Error): void {
     for (const queue of [this.#inFlight, this.#waiting]) {
       for (const exchange of queue) {
         if (exchange.kind === "step") {
-          exchange.giveUp(error);
+          exchange.cancel(error);
         }
       }
     }
   }
 
-  /** Refuses further requests; ends this side once the waiting ones are sent. */
+  /** Refuses further requests, and ends this side once the waiting requests are sent. */
   drain(): void {
     if (this.#state !== "open") {
       return;
@@ -150,7 +150,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     this.#pump();
   }
 
-  /** Neither accepts nor sends further requests; those in flight may still be answered. */
+  /** Ends this side: neither accepts nor sends further requests. Requests in flight may still be answered. */
   end(): void {
     if (this.#state !== "open" && this.#state !== "draining") {
       return;
@@ -160,7 +160,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     this.#failWaiting(unsent(this.peer));
   }
 
-  /** Ends the stream now: open exchanges fail with the error. */
+  /** Ends the stream at once; open exchanges fail with the error. */
   abort(error: Error): void {
     if (this.#state === "failed") {
       return;
@@ -180,7 +180,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     }
     const exchange = this.#inFlight.shift();
     if (exchange === undefined) {
-      this.abort(unasked(this.peer, message.case));
+      this.abort(unrequested(this.peer, message.case));
       return;
     }
     if (message.case === "error") {

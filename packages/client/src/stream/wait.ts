@@ -16,10 +16,14 @@ export interface WaitOptions {
   readonly timeoutMs?: number | undefined;
 }
 
-/** Creates the error of a wait that its signal ended. */
+/**
+ * Creates the error of a wait that its signal ended.
+ *
+ * @param what The canceled operation, as the subject of the message.
+ */
 export function canceled(what: string, signal: AbortSignal): DmEnvRpcError {
   const reason: unknown = signal.reason;
-  return new DmEnvRpcError("CANCELLED", `${what} was given up: ${messageOf(reason)}`, {
+  return new DmEnvRpcError("CANCELLED", `${what} was canceled: ${messageOf(reason)}`, {
     origin: "client",
     cause: reason,
   });
@@ -29,21 +33,22 @@ export function canceled(what: string, signal: AbortSignal): DmEnvRpcError {
 function timedOut(what: string, timeoutMs: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "DEADLINE_EXCEEDED",
-    `${what} was not answered within ${timeoutMs} ms; it may still take effect: allow more time or look at the server`,
+    `${what} timed out after ${timeoutMs} ms; open requests may still take effect: allow more time, or check the server`,
     { origin: "client" },
   );
 }
 
 /**
- * Watches the signal and the time limit of a wait. Calls `giveUp` at once if the signal is already
+ * Watches the signal and the time limit of a wait. Calls `onEnd` at once if the signal is already
  * aborted.
  *
- * @returns A function that stops watching; undefined without anything to watch.
+ * @param what The operation, as the subject of error messages.
+ * @returns A function that stops watching; undefined if there is nothing to watch.
  */
 export function watch(
   what: string,
   options: WaitOptions | undefined,
-  giveUp: (error: DmEnvRpcError) => void,
+  onEnd: (error: DmEnvRpcError) => void,
 ): (() => void) | undefined {
   const signal = options?.signal;
   const timeoutMs = options?.timeoutMs;
@@ -51,19 +56,19 @@ export function watch(
     return undefined;
   }
   if (signal?.aborted === true) {
-    giveUp(canceled(what, signal));
+    onEnd(canceled(what, signal));
     return undefined;
   }
   const onAbort = (): void => {
     if (signal !== undefined) {
-      giveUp(canceled(what, signal));
+      onEnd(canceled(what, signal));
     }
   };
   signal?.addEventListener("abort", onAbort, { once: true });
   const stopTimer =
     timeoutMs === undefined
       ? undefined
-      : systemTime.after(timeoutMs, () => giveUp(timedOut(what, timeoutMs)));
+      : systemTime.after(timeoutMs, () => onEnd(timedOut(what, timeoutMs)));
   return () => {
     signal?.removeEventListener("abort", onAbort);
     stopTimer?.();
@@ -83,8 +88,9 @@ export function waitFor<T>(
 }
 
 /**
- * For several waits under one `timeoutMs`: returns a function with the options for the remaining
- * time.
+ * Shares one `timeoutMs` among several waits.
+ *
+ * @returns A function that returns the options with the remaining time.
  */
 export function timeLeft(options: WaitOptions | undefined): () => WaitOptions | undefined {
   const timeoutMs = options?.timeoutMs;

@@ -10,7 +10,7 @@ export interface Joined {
   readonly environment: Environment;
 }
 
-/** Connects to a scripted server, and joins its world. */
+/** Connects to a scripted server and joins its world. */
 export async function joined(script: Script = {}, options: JoinOptions = {}): Promise<Joined> {
   const { connection, server } = await connected(script);
   return { connection, server, environment: await connection.join("world", options) };

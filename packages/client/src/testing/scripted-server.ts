@@ -33,15 +33,16 @@ export interface Script {
   readonly sequenceLength?: number | undefined;
   /** State at the end of a sequence. */
   readonly end?: EnvironmentStateType | undefined;
-  /** True if it ignores that the client ends its side. */
+  /** True if the server keeps its side open when the client ends its own. */
   readonly deaf?: boolean | undefined;
   /**
-   * Returns the value of an observation; `tick` counts from 0 in each sequence. Default: zeros,
-   * ticks for `tick`.
+   * Returns the value of an observation; `tick` counts from 0 in each sequence. Default: the tick for
+   * the observation `tick`, and zeros for others.
    */
   observe?(name: string, tick: number): unknown;
   /**
-   * Answers instead of the world: with a response, `silence`, or undefined to let the world answer.
+   * Answers a request instead of the world. Returns a response, `silence`, or undefined to let the
+   * world answer.
    */
   answer?(request: ProcessRequest, server: ScriptedServer): ProcessResponse | "silence" | undefined;
 }
@@ -52,7 +53,7 @@ export interface ScriptedServer {
   readonly stream: ServerStream;
   /** True once the client has ended its side. */
   ended: boolean;
-  /** Settles when the stream is gone. */
+  /** Resolves when the stream has closed. */
   readonly closed: Promise<Error | undefined>;
   /** Resolves once this many requests have arrived. */
   received(count: number): Promise<void>;

@@ -16,7 +16,7 @@ function observe(slot: number) {
     ({ tick, board: [slot, tick], "me.hp": slot + tick / 10, reward: slot + 1 })[name];
 }
 
-/** Slots of scripted servers; `servers` lists all that were started, in order. */
+/** Creates a factory of slots on scripted servers; `servers` lists the servers in the order of their start. */
 export function scripted(script: (slot: number) => Script = () => ({})) {
   const servers: ScriptedServer[] = [];
   const requests: SlotRequest[] = [];
@@ -31,9 +31,10 @@ export function scripted(script: (slot: number) => Script = () => ({})) {
 }
 
 /**
- * A factory whose slots on one server are one batch. The batches are vectors of scripted slots.
+ * Creates a factory that joins the slots of each server as one batch. The batches are vectors of scripted
+ * slots.
  *
- * @param refuse Called for each batch: throws, or returns true if its server cannot join batches.
+ * @param refuse Called for each batch: throws, or returns true if its server does not support batches.
  */
 export function batching(
   count: number,
@@ -58,7 +59,7 @@ export function batching(
   return { slots, joined, servers, requests };
 }
 
-/** An action for each slot. */
+/** Returns an action for each slot. */
 export const moves = (count: number) => Array.from({ length: count }, () => ({ move: 1 }));
-/** A row of flags. */
+/** Returns a column of flags. */
 export const flags = (...values: number[]) => new Uint8Array(values);

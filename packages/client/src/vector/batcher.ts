@@ -12,7 +12,7 @@ interface Room {
   readonly columns: Columns;
 }
 
-/** Collects the arrivals of slots in batches, in fresh or reused arrays. */
+/** Combines the arrivals of slots into batches, in fresh or reused arrays. */
 export class Batcher<Observation> {
   readonly #stacker: Stacker;
   /** Reusable arrays by their number of rows; undefined if each batch has fresh ones. */
@@ -49,8 +49,8 @@ export class Batcher<Observation> {
       }
       columns.valid[row] = step === undefined ? 0 : 1;
       columns.first[row] = step?.stepType === "first" ? 1 : 0;
-      // If the same step began a sequence, the outcome of the action is in the last step of the
-      // previous one.
+      // In mode `same-step`, `step` is already the first step of the next sequence; the action's
+      // outcome is in `final`.
       this.#writeOutcome(columns, row, final ?? step, failure !== null);
     }
     return {

@@ -18,7 +18,7 @@ describe("a slot that fails", () => {
     },
   });
 
-  test("is reported and made again, and the others never wait for it", async () => {
+  test("is reported and recreated, and the others never wait for it", async () => {
     const { factory, requests } = scripted(dying);
     await using vector = await vectorize(3, factory, { restart: { initialMs: 0 } });
     await vector.reset();
@@ -38,7 +38,7 @@ describe("a slot that fails", () => {
     expect(requests.map(({ slot, restarts }) => [slot, restarts])).toContainEqual([1, 1]);
   });
 
-  test("begins to count anew when it is back", async () => {
+  test("counts its sequence from the beginning once it is recreated", async () => {
     const { factory: healthy } = scripted(() => ({ sequenceLength: 2 }));
     let made = 0;
     const first = scripted(dying).factory;
@@ -55,7 +55,7 @@ describe("a slot that fails", () => {
     expect(last.finalInfo[1]).toEqual({ state: "terminated", steps: 2, return: 4 });
   });
 
-  test("comes back by itself to recv, and a loop that knows nothing of it goes on", async () => {
+  test("is delivered by recv once recreated, so that a plain send and recv loop continues", async () => {
     const { factory } = scripted(dying);
     await using vector = await vectorize(2, factory, { batchSize: 1, restart: { initialMs: 0 } });
     vector.sendReset();
@@ -75,7 +75,7 @@ describe("a slot that fails", () => {
     expect(returns).toBeGreaterThan(1);
   });
 
-  test("is left out for good where it may not be made again, or cannot be", async () => {
+  test("stays invalid if restarts are off, or if all restarts fail", async () => {
     for (const restart of ["never", { maxAttempts: 2, initialMs: 0 }] as const) {
       const { factory } = scripted(dying);
       const once: typeof factory = async (request) => {
@@ -99,7 +99,7 @@ describe("a slot that fails", () => {
     }
   });
 
-  test("because its world is gone is a failure too; when all are gone the step rejects", async () => {
+  test("is a failure if its world is gone; the step rejects if all worlds are gone", async () => {
     const { factory } = scripted(() => ({
       answer: (request, server) =>
         request.case === "step" && server.requests.length > 2
@@ -113,7 +113,7 @@ describe("a slot that fails", () => {
 });
 
 describe("behaviour 68: a slot whose action the server refuses", () => {
-  /** Refuses steps of slot one: those with an action, or the first ones of its sequences after the first. */
+  /** Refuses two steps of slot 1: steps with an action, or the first steps of later sequences. */
   function refusing(what: "moves" | "beginnings", sequenceLength = 100) {
     let left = 2;
     return scripted((slot) => ({
@@ -130,7 +130,7 @@ describe("behaviour 68: a slot whose action the server refuses", () => {
     }));
   }
 
-  test("is told so, steps on in its sequence, and is not made again", async () => {
+  test("is reported in refusals, continues its sequence, and is not recreated", async () => {
     const { factory, requests } = refusing("moves");
     await using vector = await vectorize(3, factory);
     await vector.reset();
@@ -157,7 +157,7 @@ describe("behaviour 68: a slot whose action the server refuses", () => {
     expect(requests).toHaveLength(3);
   });
 
-  test("is told so by recv, and may be sent another action", async () => {
+  test("is reported by recv, and accepts another action", async () => {
     const { factory } = refusing("moves");
     await using vector = await vectorize(2, factory, { batchSize: 1 });
     vector.sendReset([1]);
@@ -173,7 +173,7 @@ describe("behaviour 68: a slot whose action the server refuses", () => {
     }
   });
 
-  test("ends its sequence with the same step, even if the next may not begin yet", async () => {
+  test("reports the end of its sequence in mode same-step even if the server refuses to begin the next", async () => {
     const { factory } = refusing("beginnings", 1);
     await using vector = await vectorize(2, factory, { autoresetMode: "same-step" });
     await vector.reset();
@@ -195,7 +195,7 @@ describe("behaviour 68: a slot whose action the server refuses", () => {
     expect([begun.first[1], begun.refusals[1]]).toEqual([1, null]);
   });
 
-  test("is made again where the server says that the world is gone", async () => {
+  test("is recreated if the error means that its world is gone", async () => {
     for (const code of ["INTERNAL", "NOT_FOUND", "UNAVAILABLE", "DEADLINE_EXCEEDED"] as const) {
       const { factory, requests } = scripted((slot) => ({
         sequenceLength: 100,
@@ -218,7 +218,7 @@ describe("behaviour 68: a slot whose action the server refuses", () => {
   });
 });
 
-describe("a call that was given up", () => {
+describe("a canceled call", () => {
   /** Calls again until no slot is stepping. */
   async function whenReady<T>(call: () => Promise<T>): Promise<T> {
     for (;;) {
@@ -233,12 +233,12 @@ describe("a call that was given up", () => {
     }
   }
 
-  test("leaves nothing to the next step, which gives what came of its own actions", async () => {
+  test("does not affect the next step, which returns the results of its own actions", async () => {
     const { factory } = scripted(() => ({ sequenceLength: 100 }));
     await using vector = await vectorize(2, factory);
     await vector.reset();
     const signal = AbortSignal.abort(new Error("no time"));
-    await expect(vector.step(moves(2), { signal })).rejects.toThrow(/given up: no time/);
+    await expect(vector.step(moves(2), { signal })).rejects.toThrow(/canceled: no time/);
     const next = await whenReady(() => vector.step(moves(2)));
     expect(next.ids).toEqual([0, 1]);
     expect(next.observation).toMatchObject({ tick: { data: new Int32Array([2, 2]) } });
@@ -246,19 +246,19 @@ describe("a call that was given up", () => {
     expect(after.observation).toMatchObject({ tick: { data: new Int32Array([3, 3]) } });
   });
 
-  test("leaves nothing to the next reset, not even an action that did not fit", async () => {
+  test("does not affect the next reset, even if one of its actions did not fit", async () => {
     const { factory } = scripted(() => ({ sequenceLength: 100 }));
     await using vector = await vectorize(2, factory);
     await vector.reset();
     const signal = AbortSignal.abort(new Error("no time"));
     const misfit = [{ move: 1 }, { move: 99 }];
-    await expect(vector.step(misfit, { signal })).rejects.toThrow(/given up: no time/);
+    await expect(vector.step(misfit, { signal })).rejects.toThrow(/canceled: no time/);
     const { first, valid } = await whenReady(() => vector.reset());
     expect([first, valid]).toEqual([flags(1, 1), flags(1, 1)]);
   });
 });
 
-test("closing gives up on servers that never answer, after its timeoutMs for all of it", async () => {
+test("close() resolves after timeoutMs in total if servers never answer", async () => {
   const { factory } = scripted(() => ({
     deaf: true,
     answer: ({ case: kind }, { requests }) =>
@@ -267,8 +267,7 @@ test("closing gives up on servers that never answer, after its timeoutMs for all
   const vector = await vectorize(2, factory);
   await vector.reset();
   const open = expect(vector.step(moves(2))).rejects.toThrow(/a vector that is closed/);
-  // A second and a half in short waits, so that a machine that stands still uses up only one of
-  // them.
+  // 1.5 s in short waits: a stalled machine shortens only one of them.
   const late = async (): Promise<string> => {
     for (let turn = 0; turn < 50; turn++) {
       await delay(30);
@@ -280,7 +279,7 @@ test("closing gives up on servers that never answer, after its timeoutMs for all
   await open;
 });
 
-test("when one slot cannot be made, those that are being made are given up", async () => {
+test("vectorize cancels the creation of the other slots if one slot cannot be created", async () => {
   const { factory, servers } = scripted((slot) => ({
     answer: ({ case: kind }) => {
       if (kind !== "joinWorld") {

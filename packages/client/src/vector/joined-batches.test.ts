@@ -21,7 +21,7 @@ const soon = { restart: { initialMs: 0, maxMs: 1, maxAttempts: 100_000 } } as co
 const nulls = (count: number) => new Array<null>(count).fill(null);
 const rows = (...values: number[]) => new Float64Array(values);
 
-/** Batches on two servers, each of which can be down: it answers no step then, and joins nothing. */
+/** Batches on two servers. Each server can be switched off: it then refuses steps and joins. */
 function failing(sequenceLength = 100) {
   const isDown = [false, false];
   const script = (slot: number): Script => ({
@@ -40,7 +40,7 @@ function failing(sequenceLength = 100) {
   return { ...made, isDown };
 }
 
-/** Scripts that keep the requests of each slot. */
+/** Batches on two servers that record the requests of each slot. */
 function watched(script: Script = long) {
   const requests = new Map<number, ProcessRequest[]>();
   const made = batching(2, (slot) => {
@@ -54,7 +54,7 @@ function watched(script: Script = long) {
       },
     };
   });
-  /** The values of the last action of each slot. */
+  /** Returns the values of the last action of each slot. */
   const lastActions = (): unknown[] =>
     [...requests]
       .sort(([a], [b]) => a - b)
@@ -67,7 +67,7 @@ function watched(script: Script = long) {
 }
 
 describe("batches on several servers", () => {
-  test("have the slots in turns, and no batch without a slot", async () => {
+  test("share the slots round-robin, and no server joins a batch without slots", async () => {
     const { slots, joined } = batching(2, () => long);
     await using vector = await vectorize(5, slots, { seed: 3n, autoresetMode: "same-step" });
     expect([vector.size, vector.batchSize, vector.autoresetMode]).toEqual([5, 5, "same-step"]);
@@ -165,28 +165,25 @@ describe("batches on several servers", () => {
   });
 
   test.each<[string, Specs, unknown, string]>([
-    ["is missing", { tick: t.int32() }, 0, "nothing of that name"],
+    ["is missing", { tick: t.int32() }, 0, "no observation of that name"],
     ["is of another dtype", { tick: t.int32(), of: t.uint8([2]) }, new Uint8Array(2), "uint8 [2]"],
     ["has another shape", { tick: t.int32(), of: t.int32([3]) }, new Int32Array(3), "int32 [3]"],
     ["is a record", { tick: t.int32(), of: { x: t.int32() } }, 0, "a record"],
-  ])(
-    "refuse to join observations of which one %s",
-    async (_what, observations, value, received) => {
-      const like = { tick: t.int32(), of: t.int32([2]) };
-      const { slots } = batching(2, (slot) => ({
-        observations: slot === 0 ? like : observations,
-        observe: (name) => (name === "tick" ? 0 : slot === 0 ? new Int32Array(2) : value),
-      }));
-      await using vector = await vectorize(2, slots);
-      await expect(vector.reset()).rejects.toMatchObject({
-        ...{ reason: "spec", specName: "of", received },
-        expected: "slot 1 to be like the first: int32 [2]",
-      });
-    },
-  );
+  ])("cannot be combined if one observation %s", async (_what, observations, value, received) => {
+    const like = { tick: t.int32(), of: t.int32([2]) };
+    const { slots } = batching(2, (slot) => ({
+      observations: slot === 0 ? like : observations,
+      observe: (name) => (name === "tick" ? 0 : slot === 0 ? new Int32Array(2) : value),
+    }));
+    await using vector = await vectorize(2, slots);
+    await expect(vector.reset()).rejects.toMatchObject({
+      ...{ reason: "spec", specName: "of", received },
+      expected: "slot 1 to have the spec of the first slot: int32 [2]",
+    });
+  });
 });
 
-describe("the actions of several batches", () => {
+describe("a vector of several batches", () => {
   const actions = { move: t.int32(), arm: { at: t.int32([2]) } };
 
   test.each<[string, object, number[][]]>([
@@ -224,7 +221,7 @@ describe("the actions of several batches", () => {
       [0, 1, 2, 3].map((slot) => [4 + slot, 2 * slot, 2 * slot + 1]),
     ],
     ["a number for all", { move: 3 }, [[3], [3], [3], [3]]],
-  ])("are %s", async (_what, given, expected) => {
+  ])("accepts %s as actions", async (_what, given, expected) => {
     const { slots, lastActions } = watched({ ...long, actions });
     await using vector = await vectorize(4, slots);
     await vector.reset();
@@ -240,7 +237,7 @@ describe("the actions of several batches", () => {
       { move: Int32Array.of(1, 2, 3) },
       /expected elements for each of 4 slots, received 3 elements/,
     ],
-  ])("are not %s: no slot has stepped", async (_what, given, text) => {
+  ])("refuses %s before any slot steps", async (_what, given, text) => {
     const { slots } = batching(2, () => long);
     await using vector = await vectorize(4, slots);
     await vector.reset();
@@ -253,7 +250,7 @@ describe("the actions of several batches", () => {
     expect(observation).toMatchObject({ tick: { data: new Int32Array(4).fill(1) } });
   });
 
-  test("wait for a reset, and for the step before them", async () => {
+  test("refuses calls before the first reset, while a step is open, and for only some slots", async () => {
     const { slots } = batching(2, () => long);
     const vector = await vectorize(2, slots);
     const misuse = (message: RegExp) => ({
@@ -284,7 +281,7 @@ describe("the actions of several batches", () => {
     expect(() => vector.send(moves(2))).toThrow(/closed/);
   });
 
-  test("are received by a later call if one was given up", async () => {
+  test("keeps the step for the next recv if one recv is canceled", async () => {
     const { slots } = batching(2, () => long);
     await using vector = await vectorize(2, slots);
     vector.sendReset();
@@ -300,7 +297,7 @@ describe("the actions of several batches", () => {
 });
 
 describe("a reset of several batches", () => {
-  test("is of the slots in its mask", async () => {
+  test("resets only the slots in its mask", async () => {
     const { slots } = batching(2, () => long);
     await using vector = await vectorize(4, slots);
     await vector.reset();
@@ -309,7 +306,7 @@ describe("a reset of several batches", () => {
     expect([first, valid]).toEqual([flags(1, 0, 0, 1), flags(1, 0, 0, 1)]);
   });
 
-  test("has settings for each slot", async () => {
+  test("sends the settings of each slot", async () => {
     const { slots, requests } = watched();
     await using vector = await vectorize(3, slots);
     await vector.reset({ settings: (slot) => ({ level: 10 + slot }) });
@@ -322,8 +319,8 @@ describe("a reset of several batches", () => {
   });
 });
 
-describe("a batch that is lost", () => {
-  test("is absent until it is back, and the others go on", async () => {
+describe("a lost batch", () => {
+  test("is absent until it has been recreated, and the others continue", async () => {
     const { slots, isDown, joined } = failing();
     await using vector = await vectorize(4, slots, soon);
     await vector.reset();
@@ -352,7 +349,7 @@ describe("a batch that is lost", () => {
     expect(joined.filter(({ server }) => server === 0)).toHaveLength(1);
   });
 
-  test("begins once more with a reset of all that finds it back", async () => {
+  test("begins a new sequence if all slots are reset after it has been recreated", async () => {
     const { slots, isDown, joined } = failing();
     await using vector = await vectorize(2, slots, soon);
     await vector.reset();
@@ -372,7 +369,7 @@ describe("a batch that is lost", () => {
     expect(observation).toMatchObject({ tick: { data: Int32Array.of(1, 1) } });
   });
 
-  test("is waited for where all are lost", async () => {
+  test("delays the step if all batches are lost", async () => {
     const { slots, isDown } = failing();
     await using vector = await vectorize(2, slots, soon);
     await vector.reset();
@@ -390,7 +387,7 @@ describe("a batch that is lost", () => {
     expect((await step).valid).toEqual(flags(0, 1));
   });
 
-  test("is absent for good where it is not made again; when all are, the step rejects", async () => {
+  test("stays absent if restarts are off; once all batches are lost, the step rejects", async () => {
     const { slots, isDown, joined } = failing();
     await using vector = await vectorize(2, slots, { restart: "never" });
     await vector.reset();
@@ -406,8 +403,8 @@ describe("a batch that is lost", () => {
   });
 });
 
-describe("where a server cannot join batches", () => {
-  test("all slots are on streams, and other batches are closed", async () => {
+describe("slots that cannot all join batches", () => {
+  test("have a stream each if one server does not support batches, and other batches are closed", async () => {
     const { slots, servers, joined, requests } = batching(
       2,
       () => long,
@@ -423,7 +420,7 @@ describe("where a server cannot join batches", () => {
     expect((await vector.step(moves(4))).valid).toEqual(flags(1, 1, 1, 1));
   });
 
-  test("because it fails, nothing is joined, and other batches are closed", async () => {
+  test("are not created if one server fails: the call rejects, and other batches are closed", async () => {
     const { slots, servers } = batching(
       2,
       () => long,
@@ -439,7 +436,7 @@ describe("where a server cannot join batches", () => {
   });
 
   test.each([{ batch: false }, { stack: false }, { batchSize: 2 }])(
-    "or the options do not allow it, as in %j, slots are on streams",
+    "have a stream each with the options %j",
     async (options) => {
       const { slots, joined } = batching(2, () => long);
       await using vector = await vectorize(4, slots, options);

@@ -11,26 +11,26 @@ import { type WaitOptions, waitFor } from "../stream/wait.ts";
 import { JoinedRows, rowsOf } from "./joined-rows.ts";
 import { absentRows, type RestartingBatch } from "./restarting-batch.ts";
 
-/** Slots of a vector that are one batch. */
+/** A batch, with the slots of the vector that it has. */
 export interface BatchPart<Action, Observation> {
-  /** Their numbers in the vector, ascending. */
+  /** Numbers of the slots in the vector, ascending. */
   readonly slots: readonly number[];
   readonly batch: RestartingBatch<Action, Observation>;
 }
 
-/** A part, and its batch while that is being made again. */
+/** A part, with the state of its recreation. */
 interface Member<Action, Observation> extends BatchPart<Action, Observation> {
-  /** The latest rows, for the shapes of rows that are absent. */
+  /** The latest batch; absent rows take their shapes from it. */
   last: VectorBatch<Observation> | undefined;
-  /** Settles once the batch has been made again, or cannot be. */
-  return: Promise<void> | undefined;
-  /** The first steps of a batch that has been made again, for the next call. */
-  returned: VectorBatch<Observation> | undefined;
+  /** Resolves once the batch has been recreated or its recreation has failed. */
+  recreating: Promise<void> | undefined;
+  /** The first steps of a batch that has been recreated, for the next call. */
+  recreated: VectorBatch<Observation> | undefined;
 }
 
 /**
- * Batches on several servers as one vector. Each step is one message to each of them. The slots of a server that is
- * lost are absent until its batch has been made again; the others do not wait for them.
+ * Batches on several servers as one vector. Each step is one message to each server. The slots of a lost server are
+ * absent until its batch has been recreated; the other slots do not wait for them.
  */
 export class JoinedBatches<Action, Observation> implements VectorEnvironment<Action, Observation> {
   readonly size: number;
@@ -41,9 +41,9 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
   readonly #ids: readonly number[];
   #isReset = false;
   #isOpen = false;
-  /** A step that was sent and not received. */
+  /** The step that was sent but not received. */
   #sent: Promise<VectorBatch<Observation>> | undefined;
-  /** True once that step has been answered. */
+  /** True once the servers have answered that step. */
   #isSettled = false;
   #closing: Promise<void> | undefined;
 
@@ -55,8 +55,8 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     this.#members = parts.map((part) => ({
       ...part,
       last: undefined,
-      return: undefined,
-      returned: undefined,
+      recreating: undefined,
+      recreated: undefined,
     }));
     this.#ids = Array.from({ length: size }, (_, slot) => slot);
     this.#rows = new JoinedRows(
@@ -73,7 +73,7 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
   async #reset({ mask, settings, ...wait }: VectorResetOptions): Promise<VectorBatch<Observation>> {
     for (const member of this.#members) {
       if (mask === undefined) {
-        member.returned = undefined;
+        member.recreated = undefined;
       }
     }
     const batch = await this.#together(({ batch: part, slots }) =>
@@ -108,7 +108,7 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     );
   }
 
-  /** The actions of each part. */
+  /** Returns the actions of each part. */
   #split(actions: readonly Action[] | Action): (readonly Action[] | Action)[] {
     if (!Array.isArray(actions)) {
       return this.#members.map(({ slots }) => rowsOf(actions, slots, this.size) as Action);
@@ -141,26 +141,26 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     const settle = (): void => {
       this.#isSettled = true;
     };
-    sent.then(settle, settle); // `recv` has the outcome.
+    sent.then(settle, settle); // `recv` reports the outcome.
     this.#sent = sent;
   }
 
   async recv(options?: WaitOptions): Promise<VectorBatch<Observation>> {
     const sent = this.#sent;
     if (sent === undefined) {
-      throw refused("cannot recv with nothing sent; send() first");
+      throw refused("cannot recv with nothing sent; call send() first");
     }
     try {
       return await waitFor(sent, `a step of ${this.size} slots`, options);
     } finally {
-      // A call that was given up leaves the step to the next one.
+      // If the caller stopped waiting, the next `recv` returns this step.
       if (this.#isSettled) {
         this.#sent = undefined;
       }
     }
   }
 
-  /** Calls every part at once, except those that are being made again. */
+  /** Calls all parts concurrently, except parts that are being recreated. */
   async #together(
     call: (member: Member<Action, Observation>, index: number) => Promise<VectorBatch<Observation>>,
   ): Promise<VectorBatch<Observation>> {
@@ -177,16 +177,20 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     return this.#rows.joined(parts);
   }
 
-  /** @throws the error of a part once every part is gone for good. */
+  /**
+   * Waits until at least one part can step.
+   *
+   * @throws the error of a part once every part has failed permanently.
+   */
   async #somePresent(): Promise<void> {
-    while (this.#members.every((member) => member.returned === undefined && isAbsent(member))) {
-      const returns = this.#members.flatMap((member) =>
-        member.batch.failure === undefined ? [this.#return(member)] : [],
+    while (this.#members.every((member) => member.recreated === undefined && isAbsent(member))) {
+      const recreations = this.#members.flatMap((member) =>
+        member.batch.failure === undefined ? [this.#recreation(member)] : [],
       );
-      if (returns.length === 0) {
+      if (recreations.length === 0) {
         throw this.#members[0]?.batch.failure;
       }
-      await Promise.race(returns);
+      await Promise.race(recreations);
     }
   }
 
@@ -194,14 +198,14 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     member: Member<Action, Observation>,
     call: () => Promise<VectorBatch<Observation>>,
   ): Promise<VectorBatch<Observation>> {
-    const { batch, last, returned } = member;
-    if (returned !== undefined) {
-      member.returned = undefined;
-      return returned;
+    const { batch, last, recreated } = member;
+    if (recreated !== undefined) {
+      member.recreated = undefined;
+      return recreated;
     }
     if (last !== undefined && isAbsent(member)) {
       if (batch.failure === undefined) {
-        void this.#return(member);
+        void this.#recreation(member);
       }
       return absentRows(last, null);
     }
@@ -209,20 +213,20 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     return member.last;
   }
 
-  /** Waits for a batch that is being made again; never rejects, as its failure is the batch's own. */
-  #return(member: Member<Action, Observation>): Promise<void> {
-    member.return ??= this.#returnOf(member);
-    return member.return;
+  /** Waits until a batch has been recreated. Never rejects: `batch.failure` holds the error. */
+  #recreation(member: Member<Action, Observation>): Promise<void> {
+    member.recreating ??= this.#firstStepsOf(member);
+    return member.recreating;
   }
 
-  async #returnOf(member: Member<Action, Observation>): Promise<void> {
+  async #firstStepsOf(member: Member<Action, Observation>): Promise<void> {
     try {
-      member.returned = await member.batch.reset();
-      member.last = member.returned;
+      member.recreated = await member.batch.reset();
+      member.last = member.recreated;
     } catch {
-      // The batch has its failure, or is being made again once more.
+      // `batch.failure` is set, or the next recreation has begun.
     } finally {
-      member.return = undefined;
+      member.recreating = undefined;
     }
   }
 
@@ -237,10 +241,10 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
 
   #begin(): void {
     if (this.#closing !== undefined) {
-      throw refused("cannot step a vector that is closed; make another");
+      throw refused("cannot use a vector that is closed; create another");
     }
     if (this.#isOpen || this.#sent !== undefined) {
-      throw refused("cannot step while a step is open; await it, or recv() what was sent, first");
+      throw refused("cannot step while a step is open; await it first, or recv() what was sent");
     }
   }
 
@@ -248,7 +252,7 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     if (ids.length !== this.size || !ids.every((id, at) => id === at)) {
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `the slots of batches are stepped together: expected the ids 0 to ${this.size - 1} in order, received ${ids.length} ids; use a vector of streams to send to some`,
+        `the slots of batches are stepped together: expected the ids 0 to ${this.size - 1} in order, received ${ids.length} ids; to send to some of them, use vectorize() with batch: false`,
         { origin: "client" },
       );
     }
@@ -280,10 +284,10 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
   }
 }
 
-/** True for a part that is being made again, or is gone for good. */
+/** Returns true for a part that is being recreated or has failed permanently. */
 function isAbsent<Action, Observation>(member: Member<Action, Observation>): boolean {
-  const { batch, return: making } = member;
-  return making !== undefined || batch.isBeingMade || batch.failure !== undefined;
+  const { batch, recreating } = member;
+  return recreating !== undefined || batch.isRecreating || batch.failure !== undefined;
 }
 
 function refused(message: string): DmEnvRpcError {

@@ -14,16 +14,16 @@ interface Elements {
   readonly length: number;
 }
 
-/** Arrays of all slots. */
+/** The arrays of a batch of all slots. */
 interface AllSlots {
   readonly observation: DynamicStacked;
   readonly columns: Columns;
 }
 
-/** The columns of each part, which are copied to those of all slots. */
+/** The columns that are copied from each part to the batch of all slots. */
 const columnNames = ["reward", "discount", "terminated", "truncated", "first", "valid"] as const;
 
-/** Joins batches of some slots each to batches of all slots. */
+/** Combines batches that cover some slots each into one batch of all slots. */
 export class JoinedRows<Observation> {
   readonly #every: readonly (readonly number[])[];
   readonly #ids: readonly number[];
@@ -32,7 +32,7 @@ export class JoinedRows<Observation> {
 
   /**
    * @param every The slots of each part.
-   * @param reuse True if each batch overwrites the arrays of the last.
+   * @param reuse True if each batch overwrites the arrays of the previous batch.
    */
   constructor(every: readonly (readonly number[])[], reuse: boolean) {
     const size = every.reduce((sum, { length }) => sum + length, 0);
@@ -64,7 +64,7 @@ export class JoinedRows<Observation> {
   }
 }
 
-/** A batch of all slots. */
+/** A batch of all slots, combined from the batches of its parts. */
 class JoinedBatch<Observation> extends ColumnsBatch<Observation> {
   readonly #parts: readonly VectorBatch<Observation>[];
   readonly #every: readonly (readonly number[])[];
@@ -110,7 +110,7 @@ class JoinedBatch<Observation> extends ColumnsBatch<Observation> {
   }
 }
 
-/** Writes the rows of a part to the rows of its slots. */
+/** Copies the rows of a part to the rows of its slots. */
 function scatter(
   target: Elements,
   source: ArrayLike<unknown>,
@@ -140,9 +140,9 @@ function scatterStack(
       throw new TensorError({
         reason: "spec",
         name,
-        expected: `slot ${slots[0]} to be like the first: ${described(to)}`,
+        expected: `slot ${slots[0]} to have the spec of the first slot: ${described(to)}`,
         received: described(from),
-        remedy: "join worlds with the same specs, or ask for the same observations",
+        remedy: "create all slots in worlds with the same specs, or request the same observations",
       });
     }
     const width = from.data.length / slots.length;
@@ -162,7 +162,7 @@ const isSameRow = (one: Tensor, other: Tensor): boolean =>
 
 function described(value: Tensor | DynamicStacked | undefined): string {
   if (value === undefined) {
-    return "nothing of that name";
+    return "no observation of that name";
   }
   return isTensor(value) ? `${value.dtype} [${value.shape.slice(1)}]` : "a record";
 }
@@ -182,7 +182,7 @@ function allocateLike(stack: DynamicStacked, size: number): DynamicStacked {
 }
 
 /**
- * Returns some slots of values whose first dimension is the slots. A scalar belongs to every slot.
+ * Returns the rows of some slots, from values with one row per slot. A scalar applies to every slot.
  *
  * @throws TensorError `shape` for elements that cannot be divided among the slots.
  */

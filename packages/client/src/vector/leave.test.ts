@@ -9,7 +9,7 @@ import { flags, moves, scripted } from "../testing/slots.ts";
 import { vectorize } from "./index.ts";
 
 describe("a slot that leaves", () => {
-  test("leaves its world and closes its connection, and the others go on", async () => {
+  test("leaves its world and closes its connection, and the others continue", async () => {
     const { factory, servers } = scripted();
     await using vector = await vectorize(3, factory);
     await vector.reset();
@@ -25,7 +25,7 @@ describe("a slot that leaves", () => {
     expect((await vector.reset()).first).toEqual(flags(1, 0, 1));
   });
 
-  test("is not waited for by recv, and is not sent to", async () => {
+  test("does not keep recv waiting, and accepts no more actions", async () => {
     const { factory } = scripted(() => ({ sequenceLength: 100 }));
     await using vector = await vectorize(3, factory);
     vector.sendReset();
@@ -38,11 +38,11 @@ describe("a slot that leaves", () => {
     expect((await vector.recv()).ids).toEqual([1, 2]);
   });
 
-  test("may not be stepping, and may leave twice; when all have left, a call says so", async () => {
+  test("is refused while it steps and may leave twice; once all have left, calls reject", async () => {
     await using vector = await vectorize(2, scripted().factory);
     vector.sendReset([0]);
     await expect(vector.leave([0, 1])).rejects.toThrow(/slot 0, which is stepping/);
-    await expect(vector.leave([2])).rejects.toThrow(/there are slots 0 to 1/);
+    await expect(vector.leave([2])).rejects.toThrow(/the vector has slots 0 to 1/);
     await vector.recv();
     await vector.leave([0, 1]);
     await vector.leave([0, 1]);
@@ -50,7 +50,7 @@ describe("a slot that leaves", () => {
     await expect(vector.step(moves(2))).rejects.toThrow(/slots have all left/);
   });
 
-  test("while it is being made again stays away", async () => {
+  test("does not return if it was being recreated when it left", async () => {
     const { factory, servers } = scripted((slot) => ({
       sequenceLength: 100,
       answer: (request, server) => {
@@ -94,7 +94,7 @@ describe("a slot that leaves", () => {
   });
 });
 
-test("a recv that is open takes steps of slots that are sent to meanwhile", async () => {
+test("an open recv includes steps of slots that are reset in the meantime", async () => {
   await using vector = await vectorize(2, scripted().factory);
   vector.sendReset([0]);
   const batch = vector.recv();
@@ -102,7 +102,7 @@ test("a recv that is open takes steps of slots that are sent to meanwhile", asyn
   expect((await batch).ids.length).toBeGreaterThan(0);
 });
 
-test("without stacking slots may differ, and a batch has their time steps", async () => {
+test("without stacking, slots may have different specs, and a batch has their time steps", async () => {
   const observations = [{ near: t.float32([-1]) }, { far: t.uint8([2]) }];
   await using vector = await vectorize(
     2,
@@ -126,7 +126,7 @@ test("without stacking slots may differ, and a batch has their time steps", asyn
   ]);
 });
 
-test("time steps are those of the environments, also where they are stacked", async () => {
+test("a batch has the environments' own time steps, also with reused buffers", async () => {
   await using vector = await vectorize(2, scripted().factory, { buffers: "reuse" });
   await vector.reset();
   const { timeSteps, observation } = await vector.step(moves(2));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Runs at most `most` tasks at once, and queues the others in order. */
-export function limiter(most: number): <T>(task: () => Promise<T>) => Promise<T> {
+/** Runs at most `maxRunning` tasks concurrently, and queues the others in order. */
+export function limiter(maxRunning: number): <T>(task: () => Promise<T>) => Promise<T> {
   let running = 0;
   const waiting: (() => void)[] = [];
   return async (task) => {
-    if (running >= most) {
+    if (running >= maxRunning) {
       await new Promise<void>((resolve) => waiting.push(resolve));
     } else {
       running++;

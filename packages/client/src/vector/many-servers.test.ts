@@ -11,7 +11,7 @@ const world = () => {
   return (request: Parameters<typeof answer>[0]) => answer(request);
 };
 
-test("256 slots over 8 servers go on when one server is killed and restarted, and every other slot's steps are all there", async () => {
+test("256 slots on 8 servers continue when one server is killed and restarted, and no other slot loses a step", async () => {
   const servers: RawServer[] = await Promise.all(Array.from({ length: 8 }, () => rawServer(world)));
   const addresses = servers.map(({ address }) => address);
   const killed = 3;

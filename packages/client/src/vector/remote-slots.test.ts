@@ -32,7 +32,7 @@ async function serving(refuse: ProcessRequest["case"] = undefined) {
   return { server, streams, kinds, ended };
 }
 
-test("slots have worlds of their own, with settings, which are destroyed in the end", async () => {
+test("each slot creates its own world with its settings, and destroys the world when it is closed", async () => {
   const { server, streams, kinds } = await serving();
   await using _ = server;
   const vector = await vectorize(
@@ -65,7 +65,7 @@ test("slots have worlds of their own, with settings, which are destroyed in the 
   );
 });
 
-test("slots of a world that is there join it, and leave it as it is", async () => {
+test("slots of an existing world join it, and do not destroy it", async () => {
   const { server, kinds } = await serving();
   await using _ = server;
   const slots = remoteSlots([server.address], { world: "arena" });
@@ -75,7 +75,7 @@ test("slots of a world that is there join it, and leave it as it is", async () =
   expect(kinds()).toEqual(Array(2).fill(["joinWorld", "step", "leaveWorld"]));
 });
 
-test("slots are on streams of their own where a server takes no notice of a batch", async () => {
+test("each slot has its own stream if the server ignores the setting batch", async () => {
   const { server, kinds } = await serving();
   await using _ = server;
   await using vector = await vectorize(2, remoteSlots(server.address, { world: "arena" }));
@@ -87,7 +87,7 @@ test("slots are on streams of their own where a server takes no notice of a batc
   ]);
 });
 
-test("slots take turns with the addresses; without one there are none", async () => {
+test("slots are assigned to the addresses round-robin; an empty list of addresses is refused", async () => {
   const [one, two] = [await serving(), await serving()];
   await using _one = one.server;
   await using _two = two.server;
@@ -111,7 +111,7 @@ test("a slot that cannot join closes its connection", async () => {
   }
 });
 
-test("connections are made as the options say, and given up with the vector", async () => {
+test("connections have the given options, and the vector's signal cancels them", async () => {
   const { server } = await serving();
   await using _ = server;
   const options = { world: "arena", connect: { metadata: { "no spaces": "allowed" } } };
@@ -128,7 +128,7 @@ test("connections are made as the options say, and given up with the vector", as
 test.each([
   ["fresh", 3],
   ["reuse", 1],
-] as const)("%s buffers give three steps the memory of %i", async (buffers, count) => {
+] as const)("buffers: %s: three steps use %i buffers", async (buffers, count) => {
   const { server } = await serving();
   await using _ = server;
   const large = { observations: { board: t.uint8([200_000]) }, sequenceLength: 9 };

@@ -16,7 +16,7 @@ import type { BatchFactory, BatchSlots, SlotRequest } from "./vectorize-options.
 /** Options of `remoteSlots`. */
 export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends NameOf<O>>
   extends Omit<JoinOptions<A, O, N>, "signal" | "settings" | "destroyOnClose"> {
-  /** The world that all slots join. Default: each slot creates a world of its own, and destroys it. */
+  /** The world that all slots join. Default: each slot creates its own world and destroys it when it is closed. */
   readonly world?: string | undefined;
   /** Settings of a slot's own world. Default: none. */
   readonly createSettings?: ((request: SlotRequest) => Settings) | undefined;
@@ -27,8 +27,8 @@ export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends N
 }
 
 /**
- * Creates slots of agents on one server or, in turns, on several: each with a connection, and by
- * default a world, of its own.
+ * Creates a factory of slots on one server, or round-robin on several. Each slot has its own connection
+ * and, by default, its own world.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT without an address.
  */
@@ -47,7 +47,7 @@ export function remoteSlots<
     });
   }
   const { createSettings, joinSettings, connect: connecting, world: shared, ...join } = options;
-  // All slots share one codec, because their messages share layouts.
+  // All slots share one codec, because their messages have the same layouts.
   const codecs = connectionCodecs();
   const open = (server: number, signal: AbortSignal) =>
     connect(all[server] as string, { codecs, ...connecting, signal });
@@ -121,7 +121,7 @@ export function remoteSlots<
   return Object.assign(make, { servers: all.length, joinBatch });
 }
 
-/** Returns true for a server that does not support batches, or refuses one. */
+/** Returns true if an error means that the server does not support batches, or refuses this one. */
 function cannotBatch(error: unknown): boolean {
   const isUnknown =
     isDmEnvRpcError(error) && error.origin === "client" && error.code === "UNIMPLEMENTED";
@@ -129,8 +129,8 @@ function cannotBatch(error: unknown): boolean {
 }
 
 /**
- * Returns the settings that all slots share, and the seeds in which they differ; undefined if more
- * differs.
+ * Returns the settings that all slots share, and the seeds, in which they may differ; undefined if the
+ * slots differ in anything else.
  */
 function oneOf(
   all: readonly (Settings | undefined)[],

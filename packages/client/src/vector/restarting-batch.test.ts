@@ -9,7 +9,7 @@ const long = { sequenceLength: 100 };
 const atOnce = { restart: { initialMs: 0 } } as const;
 const gone = new DmEnvRpcError("UNAVAILABLE", "no server there");
 
-/** A batch whose server can be down: it answers no step then, and joins nothing. */
+/** A batch whose server can be switched off: it then refuses steps and joins. */
 function failing(refuse: (request: BatchSlots) => boolean = () => false) {
   const server = { isDown: false };
   const script = (): Script => ({
@@ -27,7 +27,7 @@ function failing(refuse: (request: BatchSlots) => boolean = () => false) {
 }
 
 describe("a batch of all slots", () => {
-  test("is joined as the options say", async () => {
+  test("is joined with the options of the vector", async () => {
     const { slots, joined } = batching(1, () => long);
     await using plain = await vectorize(3, slots);
     const options = { autoresetMode: "same-step", buffers: "reuse", seed: 7n } as const;
@@ -43,7 +43,7 @@ describe("a batch of all slots", () => {
     expect([other.size, other.batchSize, other.autoresetMode]).toEqual([2, 2, "same-step"]);
   });
 
-  test("steps, and is sent and received", async () => {
+  test("supports step, send and recv", async () => {
     const { slots } = batching(1, () => long);
     await using vector = await vectorize(2, slots);
     expect((await vector.reset()).first).toEqual(flags(1, 1));
@@ -56,7 +56,7 @@ describe("a batch of all slots", () => {
     expect((await vector.recv()).first).toEqual(flags(1, 1));
   });
 
-  test("is given up with the vector while it is joined", async () => {
+  test("is canceled by the vector's signal while it joins", async () => {
     const { slots } = batching(1);
     const stopped = new AbortController();
     const stuck = Object.assign((...[request]: Parameters<typeof slots>) => slots(request), {
@@ -73,7 +73,7 @@ describe("a batch of all slots", () => {
 });
 
 describe("a batch whose world is gone", () => {
-  test("is reported in every row, and the next call has its first steps", async () => {
+  test("is reported in every row, and the next call returns first steps", async () => {
     for (const next of ["step", "reset", "recv"] as const) {
       const { slots, server, joined } = failing();
       await using vector = await vectorize(2, slots, { ...atOnce, seed: 3n });
@@ -105,7 +105,7 @@ describe("a batch whose world is gone", () => {
     }
   });
 
-  test("is gone for good where it may not be made again", async () => {
+  test("stays failed if restarts are off", async () => {
     const { slots, server, joined } = failing();
     await using vector = await vectorize(2, slots, { restart: "never" });
     await vector.reset();
@@ -122,9 +122,9 @@ describe("a batch whose world is gone", () => {
   });
 
   test.each<[string, boolean, object]>([
-    ["there is no server", true, gone],
-    ["its server joins no batches any more", false, { code: "UNIMPLEMENTED", origin: "client" }],
-  ])("is gone for good where %s", async (_why, isDown, error) => {
+    ["no server answers", true, gone],
+    ["its server no longer supports batches", false, { code: "UNIMPLEMENTED", origin: "client" }],
+  ])("stays failed if %s at every attempt", async (_why, isDown, error) => {
     let count = 0;
     const { slots, server, joined } = failing(() => count++ > 0);
     await using vector = await vectorize(2, slots, { restart: { initialMs: 0, maxAttempts: 3 } });
@@ -137,7 +137,7 @@ describe("a batch whose world is gone", () => {
     expect(joined).toHaveLength(4);
   });
 
-  test("keeps a call waiting until it is made again, but not past the call's deadline", async () => {
+  test("keeps a call waiting until it is recreated, up to the call's timeout", async () => {
     const { slots, server } = failing();
     await using vector = await vectorize(2, slots, {
       restart: { initialMs: 0, maxMs: 1, maxAttempts: 100_000 },
@@ -145,7 +145,9 @@ describe("a batch whose world is gone", () => {
     await vector.reset();
     server.isDown = true;
     await vector.step(moves(2));
-    await expect(vector.step(moves(2), { timeoutMs: 1 })).rejects.toThrow(/making the batch again/);
+    await expect(vector.step(moves(2), { timeoutMs: 1 })).rejects.toThrow(
+      /recreating the batch timed out after 1 ms/,
+    );
     const signal = AbortSignal.abort(new Error("no time"));
     await expect(vector.recv({ signal })).rejects.toThrow(/no time/);
     const waiting = vector.step(moves(2));
@@ -153,7 +155,7 @@ describe("a batch whose world is gone", () => {
     expect((await waiting).first).toEqual(flags(1, 1));
   });
 
-  test("is not made again once the vector is closed", async () => {
+  test("is not recreated once the vector is closed", async () => {
     const { slots, server, joined } = failing();
     const restart = { initialMs: 0, maxMs: 1, maxAttempts: 100_000 };
     const vector = await vectorize(2, slots, { restart });
@@ -170,8 +172,8 @@ describe("a batch whose world is gone", () => {
   });
 });
 
-describe("an error of a batch is the call's", () => {
-  test("where no step has been answered yet", async () => {
+describe("a call of a batch rejects", () => {
+  test("if its error arrives before the first answered step", async () => {
     const { slots, server, joined } = failing();
     await using vector = await vectorize(2, slots, atOnce);
     server.isDown = true;
@@ -179,7 +181,7 @@ describe("an error of a batch is the call's", () => {
     expect(joined).toHaveLength(1);
   });
 
-  test("where it does not mean that the world is gone", async () => {
+  test("if its error does not mean that the world is gone", async () => {
     const { slots, joined } = batching(1, () => long);
     await using vector = await vectorize(2, slots, atOnce);
     await vector.reset();

@@ -24,7 +24,7 @@ interface RestartingBatchOptions
 }
 
 /**
- * A batch that is recreated when its stream or its world is gone, as a vector recreates its slots.
+ * A batch that is recreated when its stream or its world is lost, as a vector recreates its slots.
  */
 export class RestartingBatch<Action, Observation>
   implements VectorEnvironment<Action, Observation>
@@ -39,12 +39,12 @@ export class RestartingBatch<Action, Observation>
   readonly #closed = new AbortController();
   #batch: VectorEnvironment<Action, Observation>;
   /** Set while the batch is being recreated. */
-  #making: Promise<VectorBatch<Observation>> | undefined;
+  #recreation: Promise<VectorBatch<Observation>> | undefined;
   #last: VectorBatch<Observation> | undefined;
   #failure: Error | undefined;
   #closing: Promise<void> | undefined;
 
-  /** Joins the slots as one batch; undefined if that is not possible. */
+  /** Joins the slots as one batch. Resolves with undefined if the server or the options do not support batches. */
   static async make<Action, Observation>(
     factory: BatchFactory<Action, Observation>,
     options: RestartingBatchOptions,
@@ -70,12 +70,12 @@ export class RestartingBatch<Action, Observation>
     this.#restart = restart;
   }
 
-  /** True while the batch is being made again, which the next call waits for. */
-  get isBeingMade(): boolean {
-    return this.#making !== undefined;
+  /** True while the batch is being recreated; the next call waits until it has been. */
+  get isRecreating(): boolean {
+    return this.#recreation !== undefined;
   }
 
-  /** The reason why the batch is gone for good. */
+  /** Error of a batch that has failed permanently. */
   get failure(): Error | undefined {
     return this.#failure;
   }
@@ -99,7 +99,7 @@ export class RestartingBatch<Action, Observation>
   send(actions: readonly Action[] | Action, ids?: readonly number[]): void {
     this.#refuseFailed();
     // While the batch is being recreated, `recv` waits for its first steps.
-    if (this.#making === undefined) {
+    if (this.#recreation === undefined) {
       this.#batch.send(actions, ids);
     }
   }
@@ -113,9 +113,9 @@ export class RestartingBatch<Action, Observation>
     call: () => Promise<VectorBatch<Observation>>,
   ): Promise<VectorBatch<Observation>> {
     this.#refuseFailed();
-    if (this.#making !== undefined) {
+    if (this.#recreation !== undefined) {
       const { signal, timeoutMs } = options ?? {};
-      return await waitFor(this.#making, "making the batch again", { signal, timeoutMs });
+      return await waitFor(this.#recreation, "recreating the batch", { signal, timeoutMs });
     }
     try {
       this.#last = await call();
@@ -134,35 +134,39 @@ export class RestartingBatch<Action, Observation>
     }
   }
 
-  /** Reports the loss in every row, and starts to recreate the batch. */
+  /** Returns a batch that reports the error in every row, and starts to recreate the batch. */
   #lost(error: Error, last: VectorBatch<Observation>): VectorBatch<Observation> {
     if (this.#restart === "never" || this.#closing !== undefined) {
       this.#failure = error;
     } else {
-      const making = this.#makeAgain(this.#restart, error);
-      making.catch(() => {}); // The next call reports the error.
-      this.#making = making;
+      const recreation = this.#recreate(this.#restart, error);
+      recreation.catch(() => {}); // The next call reports the error.
+      this.#recreation = recreation;
     }
     return absentRows(last, error);
   }
 
-  async #makeAgain(restart: BackoffOptions, lost: Error): Promise<VectorBatch<Observation>> {
+  async #recreate(restart: BackoffOptions, lost: Error): Promise<VectorBatch<Observation>> {
     const { signal } = this.#closed;
     await this.#batch.close();
     let failure = lost;
     const { maxAttempts = defaultMaxAttempts } = restart;
     for (let attempt = 1; attempt <= maxAttempts && !signal.aborted; attempt++) {
       try {
-        await pause(backoffMs(attempt, restart), "making the batch again", signal);
+        await pause(backoffMs(attempt, restart), "recreating the batch", signal);
         const made = await this.#make(signal);
         if (made === undefined) {
-          throw new DmEnvRpcError("UNIMPLEMENTED", "the server does not join batches any more", {
-            origin: "client",
-          });
+          throw new DmEnvRpcError(
+            "UNIMPLEMENTED",
+            "the server no longer supports batches with these options",
+            {
+              origin: "client",
+            },
+          );
         }
         this.#batch = made;
         const first = await made.reset();
-        this.#making = undefined;
+        this.#recreation = undefined;
         this.#last = first;
         return first;
       } catch (error) {
@@ -170,7 +174,7 @@ export class RestartingBatch<Action, Observation>
         await this.#batch.close();
       }
     }
-    this.#making = undefined;
+    this.#recreation = undefined;
     this.#failure = failure;
     throw failure;
   }
@@ -189,7 +193,7 @@ export class RestartingBatch<Action, Observation>
 
   async #close(options: VectorCloseOptions | undefined): Promise<void> {
     this.#closed.abort();
-    await this.#making?.catch(() => {});
+    await this.#recreation?.catch(() => {});
     await this.#batch.close(options);
   }
 
@@ -199,9 +203,9 @@ export class RestartingBatch<Action, Observation>
 }
 
 /**
- * Returns a batch like another, of which no row is valid.
+ * Returns a batch with the same slots and shapes, without valid rows.
  *
- * @param error Why its slots failed in this step; null if they failed earlier.
+ * @param error The error of slots that failed in this step; null if they failed earlier.
  */
 export function absentRows<Observation>(
   { ids, observation }: VectorBatch<Observation>,

@@ -7,7 +7,7 @@ import { type Script, status } from "../testing/scripted-server.ts";
 import { flags, moves, scripted } from "../testing/slots.ts";
 import { vectorize } from "./index.ts";
 
-/** A server refuses slot 1 its first step after the reset, and continues. */
+/** Scripts of servers that continue, except that the server of slot 1 refuses the first step after the reset. */
 const failing = (slot: number): Script => ({
   sequenceLength: 100,
   answer: (request, { requests }) =>
@@ -43,7 +43,7 @@ describe("a slot that has failed", () => {
     },
   );
 
-  test("is nothing to wait for where it may not be made again", async () => {
+  test("does not keep recv waiting if restarts are off", async () => {
     await using vector = await vectorize(2, scripted(failing).factory, {
       batchSize: 1,
       restart: "never",
@@ -55,7 +55,7 @@ describe("a slot that has failed", () => {
     await expect(vector.recv()).rejects.toThrow(/nothing sent/);
   });
 
-  test("is waited for while it is made again, and by itself gives a first step", async () => {
+  test("keeps recv waiting while it is recreated, then delivers a first step", async () => {
     await using vector = await vectorize(2, scripted(failing).factory, {
       batchSize: 1,
       restart: { initialMs: 0 },
@@ -69,7 +69,7 @@ describe("a slot that has failed", () => {
     await expect(vector.recv()).rejects.toThrow(/nothing sent/);
   });
 
-  test("is given up after as many attempts as it may have, with the last one's reason", async () => {
+  test("stays failed after maxAttempts, with the error of the last attempt", async () => {
     const { factory, restarts } = onlyOnce();
     await using vector = await vectorize(2, factory, {
       batchSize: 1,
@@ -84,7 +84,7 @@ describe("a slot that has failed", () => {
     await expect(vector.recv()).rejects.toThrow(/nothing sent/);
   });
 
-  test("is not made again once it has left, and a recv does not wait for it", async () => {
+  test("is not recreated once it has left, and recv does not wait for it", async () => {
     const { factory, restarts } = onlyOnce();
     await using vector = await vectorize(2, factory, {
       batchSize: 1,
@@ -102,7 +102,7 @@ describe("a slot that has failed", () => {
     expect(restarts.length - before).toBeLessThanOrEqual(1);
   });
 
-  test("tells the environment that is being made when the vector closes", async () => {
+  test("aborts the signal of an environment that is being created when the vector closes", async () => {
     let signal: AbortSignal | undefined;
     const { factory } = scripted(failing);
     const vector = await vectorize(
@@ -128,7 +128,7 @@ describe("a slot that has failed", () => {
     expect(signal.aborted).toBe(true);
   });
 
-  test("because of what its server observed is no misfit of an action", async () => {
+  test("because of an invalid observation is reported as a failure, not as an invalid action", async () => {
     const wrong = tensor("float64", [], new Float64Array([1]));
     const { factory } = scripted((slot) => ({
       sequenceLength: 100,
@@ -150,7 +150,7 @@ describe("a slot that has failed", () => {
     expect(failures).toMatchObject([null, { name: "TensorError", specName: "tick" }]);
   });
 
-  test("and one that has left: the step rejects with the failure when no slot is there any more", async () => {
+  test("rejects the step if all other slots have left", async () => {
     await using vector = await vectorize(2, scripted(failing).factory, { restart: "never" });
     await vector.reset();
     await vector.leave([0]);
@@ -158,7 +158,7 @@ describe("a slot that has failed", () => {
   });
 });
 
-describe("a slot that is back between two batches", () => {
+describe("a slot that is recreated between two batches", () => {
   test.each([
     ["send", (vector: Awaited<ReturnType<typeof vectorize>>) => vector.send(moves(1), [0])],
     ["sendReset", (vector: Awaited<ReturnType<typeof vectorize>>) => vector.sendReset([0])],
@@ -181,7 +181,7 @@ describe("a slot that is back between two batches", () => {
 });
 
 describe("recv", () => {
-  test("gives steps in the order in which they came, and none of slots that have left", async () => {
+  test("returns steps in the order of arrival, without those of slots that have left", async () => {
     const { factory } = scripted(() => ({ sequenceLength: 100 }));
     await using vector = await vectorize(3, factory);
     vector.sendReset([2, 1, 0]);

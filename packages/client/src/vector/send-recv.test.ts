@@ -6,7 +6,7 @@ import { moves, scripted } from "../testing/slots.ts";
 import { vectorize } from "./index.ts";
 
 describe("send and recv", () => {
-  test("give the slots that are ready, whichever they are", async () => {
+  test("deliver the slots that are ready first", async () => {
     const held: (() => void)[] = [];
     const { factory } = scripted((slot) => ({
       sequenceLength: 100,
@@ -36,7 +36,7 @@ describe("send and recv", () => {
     const first = await vector.recv();
     expect(first.ids).toHaveLength(2);
     vector.send(moves(2), first.ids);
-    // Slot 0 never answers its second step; two of the others form a batch, again and again.
+    // Slot 0 does not answer its second step, so the other two slots form every batch.
     const seen = new Set<number>();
     for (let i = 0; i < 10; i++) {
       const { ids } = await vector.recv({ timeoutMs: 60_000 });
@@ -60,7 +60,7 @@ describe("send and recv", () => {
     }
   });
 
-  test("with nothing sent is an error, not a hang", async () => {
+  test("a recv with nothing sent rejects instead of waiting forever", async () => {
     await using vector = await vectorize(2, scripted().factory);
     vector.sendReset([1]);
     expect((await vector.recv()).ids).toEqual([1]);
@@ -68,7 +68,7 @@ describe("send and recv", () => {
   });
 });
 
-test("a recv that was answered at once does not take the next one's place", async () => {
+test("a recv that resolves immediately does not block the next one", async () => {
   await using vector = await vectorize(2, scripted().factory, { batchSize: 1 });
   vector.sendReset();
   const { ids } = await vector.recv();
@@ -78,19 +78,21 @@ test("a recv that was answered at once does not take the next one's place", asyn
   expect(both.map((batch) => batch.ids.length)).toEqual([1, 1]);
 });
 
-test("a recv that was given up before it began leaves what has arrived to the next one", async () => {
+test("arrivals are kept for the next recv if one is canceled before it starts", async () => {
   await using vector = await vectorize(2, scripted().factory, { batchSize: 1 });
   vector.sendReset();
   const first = await vector.recv();
   await new Promise((resolve) => setImmediate(resolve));
   const signal = AbortSignal.abort(new Error("no time"));
-  await expect(vector.recv({ signal })).rejects.toThrow(/1 of 2 slots was given up: no time/);
+  await expect(vector.recv({ signal })).rejects.toThrow(
+    /waiting for 1 of 2 slots was canceled: no time/,
+  );
   const second = await vector.recv();
   expect([...first.ids, ...second.ids].sort()).toEqual([0, 1]);
 });
 
-test("a recv that is given up just before the last step arrives leaves it to the next one", async () => {
-  const giveUp = new AbortController();
+test("the next recv returns the last step if one is canceled just before that step arrives", async () => {
+  const canceling = new AbortController();
   const { factory } = scripted();
   await using vector = await vectorize(2, async (slot) => {
     const environment = await factory(slot);
@@ -98,13 +100,13 @@ test("a recv that is given up just before the last step arrives leaves it to the
     const resetThenAbort: typeof reset = (options) => {
       const first = reset(options);
       if (slot.slot === 1) {
-        void first.then(() => giveUp.abort(new Error("no time")));
+        void first.then(() => canceling.abort(new Error("no time")));
       }
       return first;
     };
     return Object.assign(environment, { reset: resetThenAbort });
   });
   vector.sendReset();
-  await expect(vector.recv({ signal: giveUp.signal })).rejects.toThrow(/given up: no time/);
+  await expect(vector.recv({ signal: canceling.signal })).rejects.toThrow(/canceled: no time/);
   expect((await vector.recv()).ids).toHaveLength(2);
 });

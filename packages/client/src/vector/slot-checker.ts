@@ -8,21 +8,21 @@ import {
 } from "@dm-env-rpc/tensor-codec";
 import { Stacker } from "./stacker.ts";
 
-/** Compared properties: the actions, and the requested observations. */
+/** The specs to compare: those of the actions and of the requested observations. */
 interface Described {
   readonly specs: { readonly actions: Specs };
   observationSpec(): DmEnvSpecs;
 }
 
-/** Stores the specs of the first environment, and checks that the others have the same. */
+/** Stores the specs of the first environment, and checks that the others have the same specs. */
 export interface SlotChecker<E extends Described> {
   /** @throws TensorError `spec` naming the first difference. */
   check(environment: E, slot: number): void;
-  /** Stacker of the observations; defined once an environment was checked. */
+  /** Stacker of the observations. Stacks nothing until an environment has been checked. */
   readonly stacker: Stacker;
 }
 
-/** Creates a checker without specs. */
+/** Creates a checker that takes the specs of the first environment as the expected ones. */
 export function slotChecker<E extends Described>(): SlotChecker<E> {
   let expected: Map<string, string> | undefined;
   let stacker: Stacker | undefined;
@@ -46,9 +46,10 @@ export function slotChecker<E extends Described>(): SlotChecker<E> {
         throw new TensorError({
           reason: "spec",
           name,
-          expected: `slot ${slot} to be like the first: ${was ?? "without it"}`,
+          expected: `slot ${slot} to have the specs of the first slot: ${was ?? "nothing of that name"}`,
           received: is ?? "nothing of that name",
-          remedy: "make all slots of worlds with the same specs, or ask for the same observations",
+          remedy:
+            "create all slots in worlds with the same specs, or request the same observations",
         });
       }
     },

@@ -13,7 +13,7 @@ import type { SlotFactory } from "./vectorize-options.ts";
 
 const defaultCloseTimeoutMs = 2_000;
 
-/** Result of a slot: a row of a batch. */
+/** The result of a slot for one row of a batch. */
 export interface Arrival<Observation> {
   readonly slot: number;
   /** Undefined if the slot has failed or is being recreated, or its action was refused. */
@@ -22,25 +22,25 @@ export interface Arrival<Observation> {
   readonly final: TimeStep<Observation> | undefined;
   readonly info: SequenceInfo | null;
   readonly failure: Error | null;
-  /** The server's refusal; the slot has not stepped. */
+  /** The error with which the server refused the action or the reset; the slot has not stepped. */
   readonly refusal: Error | null;
 }
 
-/** The vector as its slots use it. */
+/** The parts of the vector that its slots use. */
 export interface SlotContext<Action, Observation> {
   readonly autoresetMode: AutoresetMode;
   readonly restart: BackoffOptions | "never";
   readonly seed: bigint | undefined;
   readonly buffers: "fresh" | "reuse";
   readonly signal: AbortSignal;
-  /** Runs a task when fewer than `maxConcurrency` others run. */
+  /** Runs a task once fewer than `maxConcurrency` others are running. */
   limit<T>(task: () => Promise<T>): Promise<T>;
-  /** Checks that an environment has the specs of the others. */
+  /** Checks that an environment has the same specs as the other slots. */
   check(environment: Environment<Action, Observation>): void;
-  /** Called when a slot that was stepped has a step, or has failed. */
+  /** Called when a slot that was stepped has a result: a step, a refusal or a failure. */
   onArrival(arrival: Arrival<Observation>): void;
-  /** Called when a failed slot is back, with a first step. */
-  onReturn(arrival: Arrival<Observation>): void;
+  /** Called when a failed slot has been recreated, with its first step, or has failed permanently. */
+  onRecreated(arrival: Arrival<Observation>): void;
   /** Called when an action did not fit; the slot has not stepped. */
   onMisfit(slot: number, error: Error): void;
 }
@@ -56,7 +56,7 @@ export class Slot<Action, Observation> {
   readonly #context: SlotContext<Action, Observation>;
   #environment: Environment<Action, Observation> | undefined;
   #busy = false;
-  #making = false;
+  #isRecreating = false;
   #restarts = 0;
   #steps = 0;
   #return = 0;
@@ -81,42 +81,42 @@ export class Slot<Action, Observation> {
     return this.#environment;
   }
 
-  /** True while it waits for a response. */
+  /** True while the slot waits for a response. */
   get busy(): boolean {
     return this.#busy;
   }
 
-  /** True if it will produce an arrival without a further call. */
+  /** True if the slot will produce an arrival without a further call. */
   get pending(): boolean {
-    return this.#busy || (this.#making && !this.#left);
+    return this.#busy || (this.#isRecreating && !this.#left);
   }
 
-  /** Error of a slot that failed for good. */
+  /** Error of a slot that has failed permanently. */
   get failure(): Error | undefined {
     return this.#failure;
   }
 
-  /** True if it was removed for good. */
+  /** True if the slot has been removed permanently. */
   get left(): boolean {
     return this.#left;
   }
 
-  /** Creates its environment. */
+  /** Creates the environment. */
   async make(): Promise<void> {
     this.#environment = await this.#create();
   }
 
-  /** Steps; the arrival follows later, or at once if there is nothing to step. */
+  /** Steps the environment. A slot without an environment produces its arrival at once. */
   step(action: Action): void {
-    this.#take((environment) => environment.step(action));
+    this.#start((environment) => environment.step(action));
   }
 
   /** Begins a new sequence. */
   reset(settings: Settings | undefined): void {
-    this.#take((environment) => environment.reset({ settings }));
+    this.#start((environment) => environment.reset({ settings }));
   }
 
-  /** Closes it: it produces no more arrivals, and is not recreated. */
+  /** Closes the slot: it produces no more arrivals and is not recreated. */
   async close(options?: VectorCloseOptions): Promise<void> {
     const environment = this.#environment;
     this.#environment = undefined;
@@ -125,8 +125,8 @@ export class Slot<Action, Observation> {
     await dispose(environment, options);
   }
 
-  /** Steps the environment. A slot without one reports its state at once. */
-  #take(
+  /** Starts a step or a reset. A slot without an environment reports its state at once. */
+  #start(
     stepOf: (environment: Environment<Action, Observation>) => Promise<TimeStep<Observation>>,
   ): void {
     const { held } = this;
@@ -153,7 +153,7 @@ export class Slot<Action, Observation> {
       const state = step.state === "terminated" ? "terminated" : "interrupted";
       this.#finalInfo = { state, steps: this.#steps, return: this.#return };
       if (this.#context.autoresetMode === "same-step" && this.#environment !== undefined) {
-        this.#final = { ...step, observation: ownMemory(step.observation) };
+        this.#final = { ...step, observation: withOwnTensors(step.observation) };
         this.#environment.reset().then(this.#onStep, this.#onError);
         return;
       }
@@ -180,8 +180,8 @@ export class Slot<Action, Observation> {
       this.#failure = error;
       void dispose(environment);
     } else {
-      this.#making = true;
-      void this.#makeAgain(environment, restart, error);
+      this.#isRecreating = true;
+      void this.#recreate(environment, restart, error);
     }
     this.#context.onArrival(this.#arrival(undefined, error));
   }
@@ -206,7 +206,7 @@ export class Slot<Action, Observation> {
     }
   }
 
-  async #makeAgain(
+  async #recreate(
     environment: Environment<Action, Observation> | undefined,
     restart: BackoffOptions,
     lost: Error,
@@ -218,7 +218,7 @@ export class Slot<Action, Observation> {
     for (let attempt = 1; attempt <= maxAttempts; attempt++) {
       let made: Environment<Action, Observation> | undefined;
       try {
-        await pause(backoffMs(attempt, restart), `making slot ${this.index} again`, signal);
+        await pause(backoffMs(attempt, restart), `recreating slot ${this.index}`, signal);
         this.#restarts++;
         if (this.#left) {
           return;
@@ -229,10 +229,10 @@ export class Slot<Action, Observation> {
           throw new Error(`slot ${this.index} has left`);
         }
         this.#environment = made;
-        this.#making = false;
+        this.#isRecreating = false;
         this.#begins();
         this.over = first.last();
-        this.#context.onReturn(this.#arrival(first, null));
+        this.#context.onRecreated(this.#arrival(first, null));
         return;
       } catch (error) {
         await dispose(made);
@@ -242,9 +242,9 @@ export class Slot<Action, Observation> {
         failure = toError(error);
       }
     }
-    this.#making = false;
+    this.#isRecreating = false;
     this.#failure = failure;
-    this.#context.onReturn(this.#arrival(undefined, failure));
+    this.#context.onRecreated(this.#arrival(undefined, failure));
   }
 
   #begins(): void {
@@ -264,8 +264,8 @@ export class Slot<Action, Observation> {
   }
 }
 
-/** Returns an observation with copied tensors. */
-function ownMemory<Observation>(observation: Observation): Observation {
+/** Returns the observation with copied tensors. */
+function withOwnTensors<Observation>(observation: Observation): Observation {
   const copy = (value: unknown): unknown => {
     if (typeof value !== "object" || value === null || "$typeName" in value) {
       return value;
@@ -279,7 +279,7 @@ function ownMemory<Observation>(observation: Observation): Observation {
 }
 
 /**
- * Returns true if an error concerns an action, which was not sent then, rather than the server's
+ * Returns true if an error concerns the action, so that nothing was sent, rather than the server's
  * response.
  */
 function isMisfit(error: Error, specs: Environment["specs"]): boolean {
@@ -305,7 +305,7 @@ async function dispose(
   try {
     await environment.close(left());
   } catch {
-    // The connection is closed in both cases.
+    // The connection is closed anyway.
   }
   await environment.connection.close(left());
 }

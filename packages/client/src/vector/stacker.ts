@@ -12,21 +12,21 @@ import {
 import type { DynamicObservation } from "../environment/definition.ts";
 import type { DynamicStacked } from "../environment/vector.ts";
 
-/** One observation and its place in the record. */
+/** One observation and its position in the nested record. */
 interface Leaf {
   readonly path: readonly string[];
   readonly spec: DmEnvSpec;
-  /** Elements of a row. */
+  /** Number of elements in a row. */
   readonly size: number;
 }
 
-/** Stacked observations, and the arrays in them in the order of the leaves. */
+/** Stacked observations, and their arrays in the order of the leaves. */
 export interface Stack {
   readonly observation: DynamicStacked;
   readonly arrays: readonly TensorData[];
 }
 
-/** Puts the observations of several slots into one tensor per name. */
+/** Stacks the observations of several slots into one tensor per name. */
 export class Stacker {
   readonly #leaves: readonly Leaf[];
 
@@ -40,9 +40,9 @@ export class Stacker {
       throw new TensorError({
         reason: "shape",
         name: spec.name,
-        expected: "observations of a fixed shape, to stack those of several slots",
+        expected: "an observation of fixed shape, which can be stacked",
         received: `shape [${spec.shape}]`,
-        remedy: "leave it out of the observations asked for",
+        remedy: "do not request it, or set stack: false",
       });
     }
   }

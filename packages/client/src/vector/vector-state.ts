@@ -16,7 +16,7 @@ import { type Arrival, Slot } from "./slot.ts";
 import type { SlotChecker } from "./slot-checker.ts";
 import type { SlotFactory } from "./vectorize-options.ts";
 
-/** Parts of a vector. */
+/** Dependencies of a vector. */
 export interface VectorParts<Action, Observation> {
   readonly autoresetMode: AutoresetMode;
   readonly batchSize: number;
@@ -28,16 +28,16 @@ export interface VectorParts<Action, Observation> {
   readonly checker: SlotChecker<Environment<Action, Observation>>;
 }
 
-/** A call that waits for arrivals: all slots of a step, or as many as form a batch. */
+/** A call that waits for the arrivals of `count` slots. */
 interface Waiting<Observation> {
   readonly count: number;
   readonly resolve: (batch: VectorBatch<Observation>) => void;
   readonly reject: (error: unknown) => void;
-  /** Stops watching the caller's options; undefined without any. */
+  /** Stops watching the caller's options; undefined if there are none. */
   stop: (() => void) | undefined;
 }
 
-/** Slots, and the calls that wait for their arrivals. */
+/** A vector of slots, and the call that waits for their arrivals. */
 export class VectorState<Action, Observation> implements VectorEnvironment<Action, Observation> {
   readonly size: number;
   readonly batchSize: number;
@@ -45,15 +45,15 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   readonly #parts: VectorParts<Action, Observation>;
   readonly #slots: readonly Slot<Action, Observation>[];
   #batcher: Batcher<Observation> | undefined;
-  /** Splits actions of all slots. */
+  /** Splits an action for all slots. */
   #stacker: ActionStacker | undefined;
   #arrivals: Arrival<Observation>[] = [];
   #waiting: Waiting<Observation> | undefined;
   #misfit: Error | undefined;
   #lastPending = 0;
   /**
-   * `all` after reset and step; `some` after sendReset, send and recv, where slots return by
-   * themselves.
+   * `all` after reset and step; `some` after sendReset, send and recv, which deliver recreated slots
+   * without a further send.
    */
   #mode: "none" | "all" | "some" = "none";
   #closing: Promise<void> | undefined;
@@ -77,7 +77,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
           limit: parts.limit,
           check: (environment) => parts.checker.check(environment, index),
           onArrival: (arrival) => this.#arrived(arrival),
-          onReturn: (arrival) => this.#returned(arrival),
+          onRecreated: (arrival) => this.#recreated(arrival),
           onMisfit: (slot, error) => this.#misfitted(slot, error),
         }),
     );
@@ -152,7 +152,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     }
     const slots = ids.map((id) => this.#slot(id));
     slots.forEach((slot, row) => {
-      // A slot that is being recreated reports its first step by itself.
+      // A slot that is being recreated delivers its first step without a send.
       if (slot.environment !== undefined) {
         slot.step(actions[row] as Action);
       }
@@ -198,7 +198,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     options: WaitOptions | undefined,
     go: (slot: Slot<Action, Observation>) => void,
   ): Promise<VectorBatch<Observation>> {
-    // A call that ended early leaves no arrivals to this one.
+    // Drop arrivals of an earlier call whose wait ended early.
     this.#arrivals = [];
     this.#misfit = undefined;
     for (const slot of this.#slots) {
@@ -211,7 +211,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     return new Promise((resolve, reject) => {
       const waiting: Waiting<Observation> = { count, resolve, reject, stop: undefined };
       this.#waiting = waiting;
-      waiting.stop = watch(`${count} of ${this.size} slots`, options, (error) => {
+      waiting.stop = watch(`waiting for ${count} of ${this.size} slots`, options, (error) => {
         this.#waiting = undefined; // Later arrivals belong to the next call.
         reject(error);
       });
@@ -236,10 +236,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     }
   }
 
-  /** @throws the error of a failed call instead of a batch. */
+  /** @throws the error of an action that did not fit, or of a failed slot once every slot has failed or left. */
   #batch(count: number): VectorBatch<Observation> {
     if (this.#arrivals.length === 0) {
-      throw refused("recv with nothing sent", "send() or sendReset() first");
+      throw refused("recv with nothing sent", "call send() or sendReset() first");
     }
     const arrivals = this.#arrivals.splice(0, count);
     const misfit = this.#misfit;
@@ -275,7 +275,7 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
     this.#wake();
   }
 
-  #returned(arrival: Arrival<Observation>): void {
+  #recreated(arrival: Arrival<Observation>): void {
     const slot = this.#slot(arrival.slot);
     if (this.#mode === "some") {
       this.#arrived(arrival);
@@ -291,13 +291,13 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
 
   #begin(mode: "all" | "some", call?: "overlapping"): void {
     if (this.#closing !== undefined) {
-      throw refused("a vector that is closed", "make another");
+      throw refused("use a vector that is closed", "create another");
     }
     if (this.#slots.every(({ left }) => left)) {
-      throw refused("a vector whose slots have all left", "make another");
+      throw refused("use a vector whose slots have all left", "create another");
     }
     if (this.#waiting !== undefined && !(call === "overlapping" && this.#mode === "some")) {
-      throw refused("a call while another is open", "await it first");
+      throw refused("start a call while another is open", "await that call first");
     }
     if (mode === "all" && this.#slots.some((slot) => slot.busy)) {
       throw refused("reset or step while slots are stepping", "recv() what was sent first");
@@ -316,13 +316,13 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #slot(id: number): Slot<Action, Observation> {
     const slot = this.#slots[id];
     if (slot === undefined) {
-      throw refused(`slot ${id}`, `there are slots 0 to ${this.size - 1}`);
+      throw refused(`use slot ${id}`, `the vector has slots 0 to ${this.size - 1}`);
     }
     if (slot.busy) {
-      throw refused(`slot ${id}, which is stepping`, "recv() it first");
+      throw refused(`use slot ${id}, which is stepping`, "recv() its step first");
     }
     if (slot.left) {
-      throw refused(`slot ${id}, which has left`, "make another vector to have it");
+      throw refused(`use slot ${id}, which has left`, "create another vector");
     }
     return slot;
   }
@@ -337,13 +337,13 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
       return;
     }
     const ids = over.map(({ index }) => index).join(", ");
-    throw refused(`a step in slots whose sequence has ended: ${ids}`, "reset them with a mask");
+    throw refused(`step slots whose sequence has ended: ${ids}`, "reset them with a mask");
   }
 
   async #close(options: VectorCloseOptions | undefined): Promise<void> {
     this.#parts.closed.abort();
     this.#waiting?.stop?.();
-    this.#waiting?.reject(refused("a vector that is closed", "make another"));
+    this.#waiting?.reject(refused("use a vector that is closed", "create another"));
     await Promise.all(this.#slots.map((slot) => slot.close(options)));
   }
 }
@@ -353,7 +353,7 @@ function nothing<Observation>(slot: number): Arrival<Observation> {
 }
 
 function refused(what: string, remedy: string): DmEnvRpcError {
-  return new DmEnvRpcError("FAILED_PRECONDITION", `cannot take ${what}; ${remedy}`, {
+  return new DmEnvRpcError("FAILED_PRECONDITION", `cannot ${what}; ${remedy}`, {
     origin: "client",
   });
 }

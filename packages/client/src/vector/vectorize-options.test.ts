@@ -15,8 +15,8 @@ const misuse = (message: RegExp) => ({
   message: expect.stringMatching(message),
 });
 
-describe("what a vector is made of", () => {
-  test("is a number of slots, or a factory for each", async () => {
+describe("the slots of a vector", () => {
+  test("are given by a number and a factory, or by a factory for each", async () => {
     const [one, two] = [scripted(), scripted()];
     await using vector = await vectorize([one.factory, two.factory]);
     expect([vector.size, vector.batchSize, vector.autoresetMode]).toEqual([2, 2, "next-step"]);
@@ -28,22 +28,22 @@ describe("what a vector is made of", () => {
   });
 
   test.each([
-    ["no slots", () => vectorize(0, scripted().factory)],
-    ["no factories", () => vectorize([])],
-    ["no factory", () => vectorize(...([2] as unknown as [Factory[]]))],
-  ] as const)("and never %s", async (_what, make) => {
+    ["the number 0", () => vectorize(0, scripted().factory)],
+    ["an empty list of factories", () => vectorize([])],
+    ["a number without a factory", () => vectorize(...([2] as unknown as [Factory[]]))],
+  ] as const)("are required: refuses %s", async (_what, make) => {
     await expect(make()).rejects.toMatchObject(
       misuse(/^expected at least one slot, received none/),
     );
   });
 
-  test.each([0, -1, 1.5, 3])("and a batch of 2 slots never has %d", async (batchSize) => {
+  test.each([0, -1, 1.5, 3])("refuse batchSize %d if there are 2 slots", async (batchSize) => {
     await expect(vectorize(2, scripted().factory, { batchSize })).rejects.toMatchObject(
       misuse(new RegExp(`^expected a batchSize from 1 to 2, received ${batchSize}`)),
     );
   });
 
-  test("which must not differ in what is nested, or missing", async () => {
+  test("must have the same nested observations, and none missing", async () => {
     const differing = (observations: object) =>
       scripted((slot) =>
         slot === 1 ? { observations: { ...observations }, observe: () => 0 } : {},
@@ -62,14 +62,14 @@ describe("what a vector is made of", () => {
 describe("the signal of a vector", () => {
   const stuck: Factory = ({ signal }) =>
     new Promise((_, reject) => {
-      const giveUp = (): void => reject(signal.reason);
-      signal.addEventListener("abort", giveUp);
+      const onAbort = (): void => reject(signal.reason);
+      signal.addEventListener("abort", onAbort);
       if (signal.aborted) {
-        giveUp();
+        onAbort();
       }
     });
 
-  test("ends the making of slots with its reason", async () => {
+  test("cancels the creation of the slots with its reason", async () => {
     const controller = new AbortController();
     const making = vectorize(2, stuck, { signal: controller.signal });
     controller.abort(new Error("no time"));
@@ -77,7 +77,7 @@ describe("the signal of a vector", () => {
     await expect(vectorize(2, stuck, { signal: controller.signal })).rejects.toThrow("no time");
   });
 
-  test("is not looked at once they are made", async () => {
+  test("is ignored after the slots have been created", async () => {
     const { signal } = new AbortController();
     await using vector = await vectorize(1, scripted().factory, { signal });
     expect(getEventListeners(signal, "abort")).toEqual([]);
@@ -85,14 +85,14 @@ describe("the signal of a vector", () => {
   });
 });
 
-describe("calls out of order", () => {
+describe("the calls of a vector", () => {
   const refusal = (message: RegExp) => ({
     code: "FAILED_PRECONDITION",
     origin: "client",
     message: expect.stringMatching(message),
   });
 
-  test("after close, or while another is open, are errors that say so", async () => {
+  test("are refused after close, or while another call is open", async () => {
     const { factory, servers } = scripted();
     const vector = await vectorize(2, factory, { batchSize: 1 });
     await vector.reset();
@@ -108,12 +108,14 @@ describe("calls out of order", () => {
     await vector[Symbol.asyncDispose]();
     await Promise.all(servers.map(({ closed }) => closed));
     for (const call of [() => vector.step(moves(2)), () => vector.reset(), () => vector.recv()]) {
-      await expect(call()).rejects.toMatchObject(refusal(/a vector that is closed; make another/));
+      await expect(call()).rejects.toMatchObject(
+        refusal(/^cannot use a vector that is closed; create another/),
+      );
     }
     await vector.leave([0]);
   });
 
-  test("a send needs an action for each id", async () => {
+  test("send needs an action for each id", async () => {
     await using vector = await vectorize(2, scripted().factory);
     vector.sendReset();
     await vector.recv();
@@ -123,7 +125,7 @@ describe("calls out of order", () => {
     expect((await vector.recv()).ids).toHaveLength(2);
   });
 
-  test("a send while a recv is open is for that recv, too", async () => {
+  test("an open recv includes the steps of a later send", async () => {
     await using vector = await vectorize(2, scripted().factory);
     vector.sendReset();
     await vector.recv();
@@ -133,7 +135,7 @@ describe("calls out of order", () => {
     expect([...(await batch).ids].sort()).toEqual([0, 1]);
   });
 
-  test("an action that no spec has rejects the step, with one slot, too, and the vector goes on", async () => {
+  test("an invalid action rejects the step, also with a single slot, and the vector continues", async () => {
     await using vector = await vectorize(1, scripted().factory);
     await vector.reset();
     for (const misfit of [{ jump: 1 }, { move: 99 }]) {
@@ -146,7 +148,7 @@ describe("calls out of order", () => {
   });
 });
 
-describe("rows", () => {
+describe("the rows of a batch", () => {
   const stacked = { label: t.string([2]), me: { data: t.float64() }, tick: t.int32() };
   const observe = (name: string, tick: number): unknown =>
     ({ label: [`at ${tick}`, "of two"], "me.data": tick / 2, tick })[name];
@@ -179,7 +181,7 @@ describe("rows", () => {
     },
   );
 
-  test("of ended sequences have their discount and count one sequence each", async () => {
+  test("of an ended sequence have its discount, and statistics of that sequence only", async () => {
     await using vector = await vectorize(1, scripted(() => ({ sequenceLength: 2 })).factory);
     await vector.reset();
     for (let sequence = 0; sequence < 2; sequence++) {
@@ -191,7 +193,7 @@ describe("rows", () => {
     }
   });
 
-  test("of the same step keep last observations in memory of their own, nested ones too", async () => {
+  test("in mode same-step have a copy of the last observation, including nested values", async () => {
     const { factory } = scripted(() => ({ observations: stacked, observe, sequenceLength: 1 }));
     const options: VectorizeOptions = { autoresetMode: "same-step", buffers: "reuse" };
     await using vector = await vectorize(1, factory, options);
@@ -206,7 +208,7 @@ describe("rows", () => {
     ]);
   });
 
-  test("of a reset have the settings of their slots", async () => {
+  test("of a reset are reset with the settings of their slots", async () => {
     const { factory, servers } = scripted();
     await using vector = await vectorize(2, factory);
     await vector.reset({ settings: (slot) => ({ level: slot }) });
@@ -220,7 +222,7 @@ describe("rows", () => {
 });
 
 describe("autoreset disabled", () => {
-  test("refuses to step slots that were never reset, and none that have left", async () => {
+  test("refuses to step slots that were never reset, and ignores slots that have left", async () => {
     const { factory } = scripted((slot) => ({ sequenceLength: slot === 0 ? 1 : 9 }));
     await using vector = await vectorize(2, factory, { autoresetMode: "disabled" });
     await vector.reset({ mask: [true, false] });

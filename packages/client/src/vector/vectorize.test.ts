@@ -27,7 +27,7 @@ describe("a vector", () => {
     expect(next.discount).toEqual(new Float64Array([1, 1, 1]));
   });
 
-  test("has fresh arrays for each batch, or the same again", async () => {
+  test("allocates arrays for each batch, or reuses them", async () => {
     for (const buffers of ["fresh", "reuse"] as const) {
       await using vector = await vectorize(2, scripted().factory, { buffers });
       const first = await vector.reset();
@@ -49,7 +49,7 @@ describe("a vector", () => {
     ]);
   });
 
-  test("makes no more slots at once than it may", async () => {
+  test("creates at most maxConcurrency slots concurrently", async () => {
     const { factory } = scripted();
     let making = 0;
     let most = 0;
@@ -66,7 +66,7 @@ describe("a vector", () => {
     expect(vector.size).toBe(9);
   });
 
-  test("of slots that differ is refused, naming the slot", async () => {
+  test("refuses a slot whose specs differ, and names it", async () => {
     const { factory, servers } = scripted((slot) =>
       slot === 1 ? { observations: { tick: t.float64() }, observe: () => 0 } : {},
     );
@@ -77,7 +77,7 @@ describe("a vector", () => {
     await Promise.all(servers.map(({ closed }) => closed));
   });
 
-  test("of observations of variable length is refused", async () => {
+  test("refuses observations of variable length", async () => {
     const { factory } = scripted(() => ({ observations: { tick: t.int32([-1]) } }));
     await expect(vectorize(1, factory)).rejects.toMatchObject({
       reason: "shape",
@@ -85,7 +85,7 @@ describe("a vector", () => {
     });
   });
 
-  test("leaves all worlds and closes all connections", async () => {
+  test("leaves all worlds and closes all connections when it is closed", async () => {
     const { factory, servers } = scripted();
     const vector = await vectorize(3, factory);
     await vector.reset();
@@ -99,7 +99,7 @@ describe("a vector", () => {
 });
 
 describe("behaviour 57: order of calls", () => {
-  test("step before the first reset is a clear error; further resets are fine", async () => {
+  test("a step before the first reset rejects, and asks for a reset; further resets are allowed", async () => {
     await using vector = await vectorize(2, scripted().factory);
     await expect(vector.step(moves(2))).rejects.toThrow(
       /step before the first reset; call reset\(\)/,
@@ -111,17 +111,19 @@ describe("behaviour 57: order of calls", () => {
     expect((await vector.reset()).first).toEqual(flags(1, 1));
   });
 
-  test("a wrong number of actions, two calls at once and an unknown slot are errors", async () => {
+  test("a wrong number of actions, two concurrent calls and an unknown slot are errors", async () => {
     await using vector = await vectorize(2, scripted().factory);
     await vector.reset();
     await expect(vector.step(moves(3))).rejects.toThrow(/2 slots, received 3/);
     const open = vector.step(moves(2));
     await expect(vector.step(moves(2))).rejects.toThrow(/another is open/);
     await open;
-    expect(() => vector.send(moves(1), [7])).toThrow(/slot 7; there are slots 0 to 1/);
+    expect(() => vector.send(moves(1), [7])).toThrow(
+      /cannot use slot 7; the vector has slots 0 to 1/,
+    );
   });
 
-  test("an action that does not fit rejects the step and the vector goes on", async () => {
+  test("an action that does not fit rejects the step, and the vector continues", async () => {
     await using vector = await vectorize(2, scripted().factory);
     await vector.reset();
     await expect(vector.step([{ move: 1 }, { move: 99 }])).rejects.toMatchObject({
@@ -136,7 +138,7 @@ describe("behaviour 57: order of calls", () => {
 describe("autoreset", () => {
   const lengths = (slot: number): Script => ({ sequenceLength: slot === 0 ? 2 : 3 });
 
-  test("next-step: the step after the last ignores its action and is a first one", async () => {
+  test("next-step: the step after a last step ignores its action and is a first step", async () => {
     await using vector = await vectorize(2, scripted(lengths).factory);
     await vector.reset();
     await vector.step(moves(2));
@@ -151,7 +153,7 @@ describe("autoreset", () => {
     expect(next.reward).toEqual(new Float64Array([0, 2]));
   });
 
-  test("same-step: the next sequence begins at once, and the end is kept where later steps do not reach it", async () => {
+  test("same-step: the next sequence begins at once, and later steps do not overwrite finalObservation", async () => {
     await using vector = await vectorize(2, scripted(lengths).factory, {
       autoresetMode: "same-step",
       buffers: "reuse",
@@ -175,7 +177,7 @@ describe("autoreset", () => {
     expect(board.data.buffer.byteLength).toBe(2);
   });
 
-  test("disabled: a slot that is over has to be reset, by itself if need be", async () => {
+  test("disabled: a slot whose sequence has ended has to be reset, for example with a mask", async () => {
     await using vector = await vectorize(2, scripted(lengths).factory, {
       autoresetMode: "disabled",
     });
@@ -191,7 +193,7 @@ describe("autoreset", () => {
     });
   });
 
-  test("an interruption is truncated, not terminated", async () => {
+  test("a sequence that the world interrupts is truncated, not terminated", async () => {
     const { factory } = scripted(() => ({
       sequenceLength: 1,
       end: EnvironmentStateType.INTERRUPTED,

@@ -18,11 +18,11 @@ import type {
 const defaultMaxConcurrency = 32;
 
 /**
- * Combines environments into one: `size` environments of one factory, or one of each factory. They
- * must have the same actions and observations, of fixed shapes, unless `stack` is false. Several
- * agents of one world may be slots.
+ * Combines environments into one vector: `size` environments of one factory, or one environment of
+ * each factory. They must have the same actions and observations, of fixed shapes, unless `stack` is
+ * false. Several slots may be agents of the same world.
  *
- * @throws the error of the first factory that fails; the other environments are closed.
+ * @throws the error of the first factory that fails, after closing the other environments.
  * @throws TensorError `spec` naming the slot that differs from the first.
  *
  * @example
@@ -106,7 +106,7 @@ export async function vectorize<Action, Observation>(
   return state;
 }
 
-/** Joins the slots of each server as a batch; undefined where one of them cannot. */
+/** Joins the slots of each server as a batch; undefined if a server or the options do not support batches. */
 async function joinBatches<Action, Observation>(
   factory: BatchFactory<Action, Observation>,
   size: number,

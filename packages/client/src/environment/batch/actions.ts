@@ -14,7 +14,7 @@ import {
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** One action of a slot, and where it is nested. */
+/** One action of a slot, with its nested position. */
 interface Leaf {
   readonly name: string;
   readonly path: readonly string[];
@@ -22,7 +22,7 @@ interface Leaf {
   readonly width: number;
 }
 
-/** Turns actions of slots into tensors with the slots as first dimension, and back. */
+/** Converts the actions of slots to tensors with the slots as first dimension, and back. */
 export class ActionStacker {
   readonly #leaves: readonly Leaf[];
   readonly #size: number;
@@ -41,7 +41,7 @@ export class ActionStacker {
   /**
    * Stacks the actions of all slots.
    *
-   * @throws TensorError naming the slot whose action does not fit, or has not the names that the others have.
+   * @throws TensorError naming the slot whose action does not fit, or whose names differ from those of slot 0.
    */
   stack(actions: readonly object[]): object {
     const { length } = actions;
@@ -68,7 +68,7 @@ export class ActionStacker {
     const data = dtypes[dtype].allocate(width * actions.length) as { [index: number]: unknown };
     for (let slot = 0; slot < actions.length; slot++) {
       const value = valueAt(actions[slot], path);
-      // The common case. The range is checked later with the whole tensor, or on storing the value.
+      // The common case. Reading the value back detects overflow; bounds are checked later, with the whole tensor.
       if (isInteger && shape.length === 0 && typeof value === "number") {
         data[slot] = value;
         if (data[slot] === value) {
@@ -91,7 +91,7 @@ export class ActionStacker {
         throw new TensorError({
           reason: "name",
           name: unknown,
-          expected: `slot ${slot} to have actions of slot 0, ${Object.keys(stacked).join(", ") || "none"}`,
+          expected: `slot ${slot} to have the same actions as slot 0: ${Object.keys(stacked).join(", ") || "none"}`,
           received: `"${unknown}"`,
           remedy: "give every slot the same actions",
         });
@@ -100,7 +100,7 @@ export class ActionStacker {
   }
 
   /**
-   * Splits an action with the slots as first dimension into those of the slots.
+   * Splits an action whose values have the slots as first dimension into an action for each slot.
    *
    * @throws TensorError for a value that does not have the slots as first dimension.
    */
@@ -128,7 +128,7 @@ export class ActionStacker {
   }
 }
 
-/** Returns one slot of a tensor whose first dimension is the slots: a scalar, or a tensor that borrows its elements. */
+/** Returns the values of one slot from a tensor with a row per slot: a scalar, or a tensor that borrows the elements. */
 export function rowOf(
   data: TensorData,
   dtype: TensorSpec["dtype"],
@@ -155,7 +155,7 @@ function valueAt(values: unknown, path: readonly string[]): unknown {
   return value;
 }
 
-/** The name of a value that is not among the known ones. */
+/** Returns the full name of the first value that `known` does not have; undefined if it has all of them. */
 function unknownIn(values: Values, known: Values, prefix: string): string | undefined {
   for (const key in values) {
     const value = values[key];

@@ -23,7 +23,7 @@ type Batch = VectorBatch<DynamicObservation, DynamicStacked>;
 
 const defaultCloseTimeoutMs = 2_000;
 
-/** The slots of a batch as one environment: each step is one message. */
+/** The slots of a batch, or the seats of a stream, as one vector: each step is one message. */
 export class BatchedEnvironment
   implements VectorEnvironment<DynamicAction, DynamicObservation, DynamicStacked>
 {
@@ -41,16 +41,16 @@ export class BatchedEnvironment
   #isFresh = true;
   /** The step that was sent but not received. */
   #sent: Promise<Batch> | undefined;
-  /** True once that step has been answered. */
+  /** True once the server has answered that step. */
   #isSettled = false;
   #isOpen = false;
   #hasLeft = false;
-  /** Number of failures of each slot before this step. */
+  /** Number of failures of each slot before the current step. */
   readonly #failures: Uint32Array;
-  /** The rows of every step, if the next step may overwrite them. */
+  /** Arrays that every batch reuses; undefined with `buffers: "fresh"`. */
   readonly #reused: RowArrays | undefined;
   readonly #closesConnection: boolean;
-  /** Counts for the seats of a shared world, whose server sends none; undefined for a batch. */
+  /** Counts the steps of seats, because their server does not send counts; undefined for a batch. */
   readonly #counts: RowCounts | undefined;
   #closing: Promise<void> | undefined;
 
@@ -91,11 +91,14 @@ export class BatchedEnvironment
     });
   }
 
-  /** Starts new sequences in some slots; in a fresh environment, in all. */
+  /** Starts new sequences in the slots of the mask, or in all slots of a fresh environment. */
   #resetSlots(flags: Uint8Array | undefined, wait: WaitOptions | undefined) {
     if (this.#counts !== undefined) {
       if (flags?.includes(0) === true) {
-        throw refused("INVALID_ARGUMENT", "cannot reset some seats of a stream; reset all of them");
+        throw refused(
+          "INVALID_ARGUMENT",
+          "cannot reset only some seats of a stream; reset all of them",
+        );
       }
       return this.#environment.reset(wait);
     }
@@ -106,9 +109,9 @@ export class BatchedEnvironment
   }
 
   /**
-   * Returns the settings of all slots; undefined without any.
+   * Returns the settings of all slots; undefined if no slot has settings.
    *
-   * @throws DmEnvRpcError INVALID_ARGUMENT if more than the seeds differ between slots.
+   * @throws DmEnvRpcError INVALID_ARGUMENT if the settings of slots differ in more than their seeds.
    */
   #settings(
     of: (slot: number) => Settings | undefined,
@@ -132,7 +135,7 @@ export class BatchedEnvironment
     if (!isSame || isMasked || (seeds.length > 0 && seeds.length !== this.size)) {
       throw refused(
         "INVALID_ARGUMENT",
-        `cannot reset slots of a batch with settings of their own; reset all of them with the same settings, in which only "seed", a bigint, differs`,
+        `cannot reset slots of a batch with different settings; reset all of them with settings that differ only in "seed", a bigint`,
       );
     }
     return { ...shared, ...(seeds.length > 0 && seedSettings(seeds)) };
@@ -172,12 +175,12 @@ export class BatchedEnvironment
   /** @throws DmEnvRpcError FAILED_PRECONDITION unless a step is allowed now. */
   #begin(): void {
     if (this.#hasLeft) {
-      throw refused("FAILED_PRECONDITION", "cannot step a vector that is closed; make another");
+      throw refused("FAILED_PRECONDITION", "cannot use a vector that is closed; create another");
     }
     if (this.#isOpen || this.#sent !== undefined) {
       throw refused(
         "FAILED_PRECONDITION",
-        "cannot step while a step is open; await it, or recv() what was sent, first",
+        "cannot step while a step is open; await it first, or recv() what was sent",
       );
     }
   }
@@ -261,7 +264,10 @@ export class BatchedEnvironment
   ): void {
     this.#begin();
     if (!this.#isReset) {
-      throw refused("FAILED_PRECONDITION", "cannot send before the first reset; call sendReset()");
+      throw refused(
+        "FAILED_PRECONDITION",
+        "cannot send before the first reset; call sendReset() first",
+      );
     }
     this.#checkAll(ids);
     this.#keep(this.#step(actions, undefined));
@@ -272,19 +278,19 @@ export class BatchedEnvironment
     const settle = (): void => {
       this.#isSettled = true;
     };
-    sent.then(settle, settle); // `recv` has the outcome.
+    sent.then(settle, settle); // `recv` reports the outcome.
     this.#sent = sent;
   }
 
   async recv(options?: WaitOptions): Promise<Batch> {
     const sent = this.#sent;
     if (sent === undefined) {
-      throw refused("FAILED_PRECONDITION", "cannot recv with nothing sent; send() first");
+      throw refused("FAILED_PRECONDITION", "cannot recv with nothing sent; call send() first");
     }
     try {
       return await waitFor(sent, `a step of ${this.size} slots`, options);
     } finally {
-      // A call that was given up leaves the step to the next one.
+      // If the caller stopped waiting, the next `recv` returns this step.
       if (this.#isSettled) {
         this.#sent = undefined;
       }
@@ -296,7 +302,7 @@ export class BatchedEnvironment
     if (!isAll || !ids.every((id, at) => id === at)) {
       throw refused(
         "INVALID_ARGUMENT",
-        `the slots of a batch go together: expected the ids 0 to ${this.size - 1} in order, received ${ids.length} ids; use a vector of streams to send to some`,
+        `the slots of a batch are stepped together: expected the ids 0 to ${this.size - 1} in order, received ${ids.length} ids; to send to some of them, use vectorize() with batch: false`,
       );
     }
   }
@@ -343,12 +349,12 @@ function isList(
   return Array.isArray(actions);
 }
 
-/** Returns the elements of an observation of each slot, which the join has checked. */
+/** Returns the data of a stacked observation. The join has checked its spec. */
 function dataOf<T>(value: unknown): T {
   return (value as Tensor).data as T;
 }
 
-/** Marks every slot as cut short: another agent reset the world, or its server is closing. */
+/** Marks every slot as interrupted, because another agent has reset the world or the server is closing. */
 function cutShort({ step_type: stepType, terminated, truncated }: DynamicObservation): void {
   dataOf<Uint8Array>(stepType).fill(2);
   dataOf<Uint8Array>(terminated).fill(0);

@@ -3,13 +3,13 @@ import type { Tensor } from "@dm-env-rpc/tensor-codec";
 import type { TimeStep } from "../time-step.ts";
 import type { SequenceInfo, Stacked, VectorBatch } from "../vector.ts";
 
-/** The arrays of a batch, one element for each row. */
+/** The arrays of a batch, with one element for each row. */
 export type Columns = Pick<
   VectorBatch,
   "reward" | "discount" | "terminated" | "truncated" | "first" | "valid"
 >;
 
-/** Memory for the columns of a batch that a server does not send. */
+/** Memory for the columns of a batch that the server does not send. */
 export class RowArrays {
   readonly reward: Float64Array;
   readonly discount: Float64Array;
@@ -31,7 +31,7 @@ export function allocateColumns(rows: number): Columns {
   return { reward, discount, terminated, truncated, first, valid };
 }
 
-/** A batch with its arrays; its lists of one value for each row are created on first access. */
+/** A batch whose columns are arrays; subclasses create its lists of values per row on first access. */
 export abstract class ColumnsBatch<Observation, Stack = Stacked<Observation>>
   implements VectorBatch<Observation, Stack>
 {
@@ -62,7 +62,7 @@ export abstract class ColumnsBatch<Observation, Stack = Stacked<Observation>>
   abstract get refusals(): readonly (Error | null)[];
 }
 
-/** Returns true for a tensor, false for a record of them. */
+/** Returns true for a tensor, false for a record of tensors. */
 export function isTensor(value: unknown): value is Tensor {
   const isRecord = typeof value === "object" && value !== null;
   return isRecord && "dtype" in value && typeof value.dtype === "string";

@@ -12,7 +12,7 @@ import type { EnvironmentDefinition, SpecsSource } from "../definition.ts";
 import type { BatchJoinOptions, JoinOptions, SeatsJoinOptions } from "../environment.ts";
 import { nestSpecs, requestedObservations, type SpecTables } from "../join-specs.ts";
 
-/** Observations of every row, of a slot or of a seat, in addition to those of its environment. */
+/** Observations of every row, which is a slot or a seat, in addition to those of its environment. */
 const rowObservations = ["step_type", "terminated", "truncated"] as const;
 
 /** Observations of every slot of a batch. */
@@ -29,7 +29,7 @@ type RowsOptions = BatchJoinOptions | SeatsJoinOptions;
 
 const isBatch = (options: RowsOptions): options is BatchJoinOptions => "batch" in options;
 
-/** Number of rows. */
+/** Returns the number of rows. */
 export function sizeOf(options: RowsOptions): number {
   return isBatch(options) ? options.batch : options.seats;
 }
@@ -76,8 +76,8 @@ export function seedSettings(
 }
 
 /**
- * Returns the options of the environment under the rows: it requests the observations that the rows
- * show or need.
+ * Returns the options of the underlying environment, which requests the observations that the batch
+ * shows or needs.
  *
  * @throws DmEnvRpcError UNIMPLEMENTED of origin `client` if the server ignored the setting.
  */
@@ -92,7 +92,7 @@ export function underRows(tables: SpecTables, options: RowsOptions): JoinOptions
     const setting = isBatch(options) ? "batch" : "seats";
     throw new DmEnvRpcError(
       "UNIMPLEMENTED",
-      `the server joined one agent where "${setting}" ${size} was asked for: it does not know the setting; join without it`,
+      `the server ignored the setting "${setting}": expected ${size} rows, received a single agent; join without "${setting}"`,
       { origin: "client" },
     );
   }
@@ -115,7 +115,7 @@ export function underRows(tables: SpecTables, options: RowsOptions): JoinOptions
   };
 }
 
-/** Full names of the environment's observations that rows show. */
+/** Returns the full names of the environment's observations that rows show. */
 export function ownNames({ observations: table }: SpecTables, options: RowsOptions): string[] {
   const { as, observations } = options;
   const made: readonly string[] = isBatch(options) ? slotObservations : rowObservations;
@@ -123,19 +123,19 @@ export function ownNames({ observations: table }: SpecTables, options: RowsOptio
     made.includes(name) || (isBatch(options) && name.startsWith("final."));
   if (observations !== undefined) {
     return requestedObservations(table, observations, undefined).entries.flatMap(({ name }) =>
-      isAsked(name, observations) ? [name] : [],
+      isRequested(name, observations) ? [name] : [],
     );
   }
   const { entries, hidden } = requestedObservations(table, undefined, as?.observations);
   return entries.flatMap(({ name }) => (hidden.has(name) || isSlots(name) ? [] : [name]));
 }
 
-const isAsked = (name: string, asked: readonly string[]): boolean =>
-  asked.some((other) => name === other || name.startsWith(`${other}.`));
+const isRequested = (name: string, requested: readonly string[]): boolean =>
+  requested.some((other) => name === other || name.startsWith(`${other}.`));
 
 /**
- * Converts the specs of one environment to those of a batch. Specs that depend on settings are
- * unknown before the join.
+ * Converts the specs of one environment to the specs of a batch. Specs that depend on settings are
+ * unknown before the join, and are returned unchanged.
  */
 function leading(specs: SpecsSource<Specs>, size: number): SpecsSource<Specs> {
   return typeof specs === "function" ? specs : mapSpecs(specs, (spec) => [size, ...spec.shape]);
@@ -152,7 +152,7 @@ function mapSpecs(specs: Specs, shapeOf: (spec: TensorSpec) => readonly number[]
   ) as Specs;
 }
 
-/** The actions of one row: without the leading dimension, and without those of the rows themselves. */
+/** Returns the action specs of one row, without the leading dimension and without the masks. */
 export function rowActions({ actions }: SpecTables, options: RowsOptions): Specs {
   const masks: readonly string[] = isBatch(options) ? slotMasks : rowMasks;
   const own = actions.entries.filter(({ name }) => !masks.includes(name));

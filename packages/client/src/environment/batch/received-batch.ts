@@ -6,7 +6,7 @@ import type { DynamicStacked, SequenceInfo } from "../vector.ts";
 import { rowOf } from "./actions.ts";
 import { ColumnsBatch, isTensor, type RowArrays } from "./columns.ts";
 
-/** A server's answer to a step of a batch. */
+/** The response to a step of a batch. */
 export interface Received {
   readonly observation: DynamicStacked;
   readonly final: DynamicStacked | undefined;
@@ -17,7 +17,7 @@ export interface Received {
   readonly truncated: Uint8Array;
   readonly lengths: BigInt64Array;
   readonly returns: Float64Array;
-  /** 1 for each slot that failed in this step; undefined if none did. */
+  /** 1 for each slot that failed in this step; undefined if no slot failed. */
   readonly failed: Uint8Array | undefined;
   /** 1 for each slot that the step addressed; undefined for all. */
   readonly mask: Uint8Array | undefined;
@@ -25,7 +25,7 @@ export interface Received {
 
 const [firstStep, lastStep] = [0, 2];
 
-/** A batch as its server sent it; the properties per slot are created on first access. */
+/** A batch that borrows the arrays of its response. Lists of values per slot are created on first access. */
 export class ReceivedBatch extends ColumnsBatch<DynamicObservation, DynamicStacked> {
   readonly #received: Received;
   #timeSteps: readonly (TimeStep<DynamicObservation> | null)[] | undefined;
@@ -33,7 +33,7 @@ export class ReceivedBatch extends ColumnsBatch<DynamicObservation, DynamicStack
   #finalInfo: readonly (SequenceInfo | null)[] | undefined;
   #failures: readonly (Error | null)[] | undefined;
 
-  /** @param arrays Memory that the batch overwrites. */
+  /** @param arrays Memory for the columns that the server does not send. */
   constructor(received: Received, ids: readonly number[], arrays: RowArrays) {
     const { observation, terminated, truncated, mask } = received;
     const { reward, discount, first } = arrays;
@@ -156,6 +156,6 @@ function rowsOf(rows: DynamicStacked, slot: number): DynamicObservation {
 function slotFailure(slot: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "INTERNAL",
-    `the environment of slot ${slot} failed, and the server makes it again; its events have the reason`,
+    `the environment of slot ${slot} failed and is being recreated; see the server's events for the reason`,
   );
 }

@@ -7,7 +7,7 @@ interface Outcome {
   readonly truncated: Uint8Array;
 }
 
-/** Values of every row that the server of a batch sends, and that are counted here for seats. */
+/** Counts per row. The server of a batch sends them; for seats, the client computes them. */
 interface Counted {
   readonly lengths: BigInt64Array;
   readonly returns: Float64Array;
@@ -16,7 +16,7 @@ interface Counted {
 
 const [firstStep, lastStep] = [0, 2];
 
-/** Counts the steps and rewards of rows whose server does not. */
+/** Counts the steps and rewards of seats, because their server does not send counts. */
 export class RowCounts {
   readonly #lengths: BigInt64Array;
   readonly #returns: Float64Array;
@@ -26,7 +26,7 @@ export class RowCounts {
     this.#returns = new Float64Array(size);
   }
 
-  /** Counts a step; returns copies of the counts. */
+  /** Counts a step and returns copies of the counts. */
   count(outcome: Outcome, rewards: ArrayLike<number>): Counted {
     for (let row = 0; row < this.#lengths.length; row++) {
       if (outcome.stepType[row] === firstStep) {
@@ -41,8 +41,8 @@ export class RowCounts {
   }
 
   /**
-   * Returns 1 for each row that the step addressed and 0 for rows that wait for a sequence;
-   * undefined if none waits.
+   * Returns 1 for each row that the step addressed and 0 for each row that waits for a sequence;
+   * undefined if no row waits.
    */
   present(outcome: Outcome): Uint8Array | undefined {
     const present = outcome.stepType.map((_, row) => (isWaiting(outcome, row) ? 0 : 1));
