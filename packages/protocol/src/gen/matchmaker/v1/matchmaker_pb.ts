@@ -110,7 +110,7 @@ export type Ticket = Message<"matchmaker.v1.Ticket"> & {
   assignment?: Assignment | undefined;
 
   /**
-   * The reason why the ticket FAILED or returned to the pool.
+   * The reason why the ticket FAILED or returned to its pools.
    *
    * @generated from field: google.rpc.Status error = 9;
    */
@@ -134,9 +134,9 @@ export type Ticket = Message<"matchmaker.v1.Ticket"> & {
   priority: number;
 
   /**
-   * Estimates in answers of GetTicket and WatchTicket while the ticket is WAITING in a pool: its place in the pool where
-   * that is the least, 1 for the next one, and the time until its match at the current rate. WatchTicket repeats the ticket
-   * when its position has dropped by a fifth, or is below 10 and has changed.
+   * Estimates in responses of GetTicket and WatchTicket while the ticket is WAITING in a pool: its lowest position in any
+   * pool, 1 for the next ticket, and the time until it is matched at the current rate. WatchTicket repeats the ticket
+   * when its position has dropped by a fifth, or has changed and is 10 or less.
    *
    * @generated from field: uint32 position = 13;
    */
@@ -366,7 +366,7 @@ export const TagPresentFilterSchema: GenMessage<TagPresentFilter> = /*@__PURE__*
   messageDesc(file_matchmaker_v1_matchmaker, 5);
 
 /**
- * The tickets that pass all of its filters.
+ * A set of tickets: those that pass all of its filters.
  *
  * @generated from message matchmaker.v1.Pool
  */
@@ -443,7 +443,7 @@ export const MatchFunctionSchema: GenMessage<MatchFunction> = /*@__PURE__*/
   messageDesc(file_matchmaker_v1_matchmaker, 7);
 
 /**
- * Matches tickets of any pool with `count` agents together, the oldest first.
+ * Matches tickets of any pool, oldest first, in groups that have `count` agents in total.
  *
  * @generated from message matchmaker.v1.MatchFunction.ByCount
  */
@@ -495,14 +495,14 @@ export type MatchFunction_Team = Message<"matchmaker.v1.MatchFunction.Team"> & {
   pool: string;
 
   /**
-   * The number of its agents.
+   * The number of agents in the team.
    *
    * @generated from field: uint32 size = 3;
    */
   size: number;
 
   /**
-   * The role of its agents.
+   * The role of the team's agents.
    *
    * @generated from field: string role = 4;
    */
@@ -517,8 +517,8 @@ export const MatchFunction_TeamSchema: GenMessage<MatchFunction_Team> = /*@__PUR
   messageDesc(file_matchmaker_v1_matchmaker, 7, 2);
 
 /**
- * Matches tickets with similar skill and `count` agents together, within a window that widens while the oldest
- * ticket waits.
+ * Matches tickets with similar skill in groups that have `count` agents in total, within a window that widens while
+ * the oldest ticket waits.
  *
  * @generated from message matchmaker.v1.MatchFunction.SkillWindow
  */
@@ -536,7 +536,7 @@ export type MatchFunction_SkillWindow = Message<"matchmaker.v1.MatchFunction.Ski
   doubleArg: string;
 
   /**
-   * The initial difference of skills allowed in a match.
+   * The greatest difference of skills in a match, before the window widens.
    *
    * @generated from field: double window = 3;
    */
@@ -644,8 +644,8 @@ export const WorldPolicySchema: GenMessage<WorldPolicy> = /*@__PURE__*/
   messageDesc(file_matchmaker_v1_matchmaker, 8);
 
 /**
- * The regions that tickets accept. A ticket without latencies accepts every region, and one with latencies
- * accepts a region that it has no latency for only after `drop_after`.
+ * The regions that tickets accept. A ticket without latencies accepts every region. A ticket with latencies
+ * accepts a region for which it has no latency only after `drop_after`.
  *
  * @generated from message matchmaker.v1.LatencyLimit
  */
@@ -701,7 +701,7 @@ export type MatchProfile = Message<"matchmaker.v1.MatchProfile"> & {
   matchFunction?: MatchFunction | undefined;
 
   /**
-   * The type of world, one that servers have registered.
+   * The type of world; servers register with the types that they can create.
    *
    * @generated from field: string world_type = 4;
    */
@@ -766,8 +766,8 @@ export type MatchProfile = Message<"matchmaker.v1.MatchProfile"> & {
   placement: Placement;
 
   /**
-   * Places each match in the region, of those that all of its tickets accept, whose greatest latency is the least.
-   * Absent: in any region.
+   * Places each match in a region that all of its tickets accept; if there are several, in the one in which the worst
+   * latency is lowest. Absent: in any region.
    *
    * @generated from field: matchmaker.v1.LatencyLimit latency_limit = 14;
    */
@@ -913,7 +913,7 @@ export const ServerCapacitySchema: GenMessage<ServerCapacity> = /*@__PURE__*/
   messageDesc(file_matchmaker_v1_matchmaker, 13);
 
 /**
- * A world as its server sees it.
+ * A world as its server reports it.
  *
  * @generated from message matchmaker.v1.WorldReport
  */
@@ -941,7 +941,7 @@ export type WorldReport = Message<"matchmaker.v1.WorldReport"> & {
   sequences: number;
 
   /**
-   * Tickets whose agents are in it.
+   * Tickets whose agents are in the world.
    *
    * @generated from field: repeated string ticket_ids = 5;
    */
@@ -962,7 +962,8 @@ export type WorldReport = Message<"matchmaker.v1.WorldReport"> & {
   joins: number;
 
   /**
-   * Tickets whose agents have left since the last answered report; a party's once all of its agents have.
+   * Tickets whose agents have left since the last answered report. The ticket of a party is listed once all of its
+   * agents have left.
    *
    * @generated from field: repeated string left_ticket_ids = 8;
    */
@@ -1024,7 +1025,7 @@ export type Server = Message<"matchmaker.v1.Server"> & {
   worlds: WorldReport[];
 
   /**
-   * Worlds and seats that are placed on it.
+   * Worlds and seats that the matchmaker has placed on the server.
    *
    * @generated from field: uint32 placed_worlds = 8;
    */
@@ -1098,8 +1099,8 @@ export type CreateTicketRequest = Message<"matchmaker.v1.CreateTicketRequest"> &
   latenciesMs: { [key: string]: number };
 
   /**
-   * Tickets of a higher priority are matched before others, however old these are. Default 0. Where callers have
-   * roles, only operators may set it.
+   * Tickets with a higher priority are matched first, even if others are older. Default 0. If callers have roles, only
+   * operators may set it.
    *
    * @generated from field: sint32 priority = 8;
    */
@@ -1942,14 +1943,14 @@ export const TicketState = {
   UNSPECIFIED: 0,
 
   /**
-   * In the pools that it fits.
+   * The ticket is in the pools that it fits.
    *
    * @generated from enum value: TICKET_STATE_WAITING = 1;
    */
   WAITING: 1,
 
   /**
-   * In a match whose world is being created.
+   * The ticket is in a match whose world is being created.
    *
    * @generated from enum value: TICKET_STATE_MATCHED = 2;
    */
@@ -1970,7 +1971,7 @@ export const TicketState = {
   JOINED: 4,
 
   /**
-   * The agent has left, or the world is over.
+   * The agent has left, or the world has ended.
    *
    * @generated from enum value: TICKET_STATE_COMPLETED = 5;
    */
@@ -2012,7 +2013,7 @@ export const LostPolicy = {
   UNSPECIFIED: 0,
 
   /**
-   * They wait again, with their original age. The default.
+   * The tickets wait again, with their original age. The default.
    *
    * @generated from enum value: LOST_POLICY_REQUEUE = 1;
    */
@@ -2056,7 +2057,7 @@ export const DestroyMode = {
   DRAIN: 1,
 
   /**
-   * Destroys the world at once, if the world's own policy allows it.
+   * Destroys the world immediately, if the world's own policy allows it.
    *
    * @generated from enum value: DESTROY_MODE_FORCE = 2;
    */
@@ -2084,7 +2085,7 @@ export const DestroyModeSchema: GenEnum<DestroyMode> = /*@__PURE__*/
   enumDesc(file_matchmaker_v1_matchmaker, 2);
 
 /**
- * On which of the servers with room a world is created.
+ * The server, among those with room, on which a world is created.
  *
  * @generated from enum matchmaker.v1.Placement
  */
@@ -2095,21 +2096,21 @@ export const Placement = {
   UNSPECIFIED: 0,
 
   /**
-   * The fullest, so that the others can be let go. The default.
+   * The fullest server, so that the others become empty. The default.
    *
    * @generated from enum value: PLACEMENT_PACKED = 1;
    */
   PACKED: 1,
 
   /**
-   * That with the greatest share of its worlds free.
+   * The server with the greatest free share of its worlds.
    *
    * @generated from enum value: PLACEMENT_SPREAD_WORLDS = 2;
    */
   SPREAD_WORLDS: 2,
 
   /**
-   * That with the greatest share of its seats free.
+   * The server with the greatest free share of its seats.
    *
    * @generated from enum value: PLACEMENT_SPREAD_AGENTS = 3;
    */
@@ -2117,7 +2118,7 @@ export const Placement = {
 } as const;
 
 /**
- * On which of the servers with room a world is created.
+ * The server, among those with room, on which a world is created.
  *
  * @generated from enum matchmaker.v1.Placement
  */
@@ -2139,7 +2140,7 @@ export const MatchState = {
   UNSPECIFIED: 0,
 
   /**
-   * Its world is being created.
+   * The world of the match is being created.
    *
    * @generated from enum value: MATCH_STATE_PLACED = 1;
    */
@@ -2238,8 +2239,8 @@ export const FrontendService: GenService<{
     output: typeof WatchTicketResponseSchema;
   },
   /**
-   * Cancels a ticket. Its seat, if any, becomes free when its agent has left or its unused join token has
-   * expired. A ticket that has ended does not change.
+   * Cancels a ticket that has not ended; an ended ticket is returned unchanged. Its seat, if any, becomes free when
+   * its agent has left or its unused join token has expired.
    *
    * @generated from rpc matchmaker.v1.FrontendService.CancelTicket
    */
@@ -2258,7 +2259,7 @@ export const FrontendService: GenService<{
  */
 export const RegistryService: GenService<{
   /**
-   * Offers a server's room. The matchmaker calls the address back before it accepts it. A server
+   * Offers a server's room. The matchmaker calls the address back before it accepts the server. A server
    * whose lease has run out registers again, with its current worlds.
    *
    * @generated from rpc matchmaker.v1.RegistryService.RegisterServer
@@ -2308,7 +2309,7 @@ export const RegistryService: GenService<{
  */
 export const AdminService: GenService<{
   /**
-   * Creates a profile, or replaces the one with its name.
+   * Creates a profile, or replaces the profile of the same name.
    *
    * @generated from rpc matchmaker.v1.AdminService.PutProfile
    */
