@@ -77,7 +77,7 @@ export class Callers<S extends DescService> {
     if (this.#clients.length === 0) {
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        "expected the address of a matchmaker, received none; give at least one",
+        "matchmakers: expected at least one address, received none; give the address of a matchmaker",
         { origin: "client" },
       );
     }

@@ -2,15 +2,15 @@
 import type { Store } from "../src/store/store.ts";
 
 /**
- * A process that is killed at one of its steps: afterwards none of its calls has an effect or an
- * answer.
+ * A process that is killed at one of its steps. Its later calls have no effect and are never
+ * answered.
  */
 export class Mortal {
   #steps = 0;
   readonly #dieAt: number;
   #isDead = false;
   #die = (): void => {};
-  /** Resolves when it dies. */
+  /** Resolves when the process dies. */
   readonly death: Promise<void>;
 
   /** @param dieAt Number of the step; each call has two, before and after its effect. */
@@ -50,7 +50,7 @@ export class Mortal {
   }
 }
 
-/** A store as a killable process uses it. */
+/** Wraps a store so that its calls are steps of a mortal process. */
 export function mortalStore(store: Store, mortal: Mortal): Store {
   return {
     ...store,

@@ -31,7 +31,7 @@ import type { Place } from "./stores.ts";
 
 type MatchProfileInit = Exclude<MessageInitShape<typeof MatchProfileSchema>, Message>;
 
-/** A profile that matches any tickets, this many at a time. */
+/** Returns a profile that matches any `count` tickets. */
 export function profile({
   count = 2,
   ...rest
@@ -49,7 +49,7 @@ const stateNames = new Map<TicketState, string>(
   Object.entries(TicketState).map(([name, state]) => [state, name]),
 );
 
-/** A matchmaker with its servers and clients, in one process and on a test's own clock. */
+/** A matchmaker with its servers and clients, in one process and on a manual clock. */
 export class House implements AsyncDisposable {
   readonly time: ManualTime;
   readonly servers: SimulatedServers;
@@ -100,7 +100,7 @@ export class House implements AsyncDisposable {
       run: false,
       onEvent: (event) => events.push(event),
       ...options,
-      // Tests look at tickets, and follow few of them.
+      // Tests do not follow most of their tickets.
       settings: { ticketLeaseMs: 86_400_000, ...options.settings },
     });
     return new House(time, servers, store, matchmaker, events);
@@ -142,7 +142,7 @@ export class House implements AsyncDisposable {
     }
   }
 
-  /** Lets the matchmaker do what is due, until nothing is in flight. */
+  /** Lets the matchmaker do what is due until nothing is in flight. */
   async settle(rounds = 3): Promise<void> {
     for (let round = 0; round < rounds; round++) {
       await this.matchmaker.tick();
@@ -152,7 +152,7 @@ export class House implements AsyncDisposable {
     }
   }
 
-  /** Lets time pass while every server that is up reports as it should. */
+  /** Advances the clock while every server that is up reports on time. */
   async pass(ms: number, everyMs = 1_000): Promise<void> {
     for (let left = ms; left > 0; left -= everyMs) {
       this.time.advance(Math.min(everyMs, left));
@@ -224,7 +224,7 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** A house at a place, whose director leads for as long as a test takes. */
+/** Opens a house at a place whose director leads for the whole test. */
 export async function houseAt(
   place: Place,
   options: Parameters<typeof House.open>[0] = {},
@@ -234,7 +234,7 @@ export async function houseAt(
   return await House.open({ time: place.time, settings, ...options, store });
 }
 
-/** A match of two in a world of server "a", under a policy. */
+/** A match of two agents in a world of server "a", under a policy. */
 export interface PlayedMatch extends AsyncDisposable {
   readonly house: House;
   readonly server: SimulatedServer;
@@ -243,7 +243,7 @@ export interface PlayedMatch extends AsyncDisposable {
 }
 
 /**
- * Opens a match of two.
+ * Opens a house with a match of two agents.
  *
  * @param options.joined Number of agents that have joined. Default 2.
  */
@@ -274,7 +274,7 @@ export async function playedMatch(
   return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
-/** Events of one kind. */
+/** Returns the events of one kind. */
 export function eventsOf<K extends MatchmakerEvent["kind"]>(
   { events }: House,
   kind: K,
@@ -284,7 +284,7 @@ export function eventsOf<K extends MatchmakerEvent["kind"]>(
   );
 }
 
-/** Calls to servers of one kind. */
+/** Returns the calls of one kind to servers. */
 export function callsOf({ servers }: House, what: string): string[] {
   return servers.calls.filter((call) => call.startsWith(`${what} `));
 }

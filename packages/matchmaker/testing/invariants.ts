@@ -3,7 +3,7 @@ import type { Kind, Records } from "../src/model.ts";
 import type { Position, Store } from "../src/store/store.ts";
 import type { SimulatedServers } from "./simulated-servers.ts";
 
-/** All records of a store, by kind and id. */
+/** Returns all records of a store, by kind and id. */
 export async function recordsOf(
   store: Store,
 ): Promise<{ readonly [K in Kind]: Map<string, Records[K]> }> {
@@ -32,7 +32,7 @@ export async function recordsOf(
 }
 
 /**
- * Checks the invariants of a store between any two commits.
+ * Checks the invariants that hold between any two commits of a store.
  *
  * @returns Violations.
  */

@@ -4,7 +4,7 @@ import { type MatchProfile, MatchProfileSchema } from "@dm-env-rpc/protocol/matc
 import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import { counting } from "./world-server.ts";
 
-/** Two agents of any kind in a world that counts from a hundred. */
+/** Matches any two tickets in a world that counts from a hundred. */
 export const pairs: MatchProfile = create(MatchProfileSchema, {
   name: "pairs",
   pools: [{ name: "all" }],

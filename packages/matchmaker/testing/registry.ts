@@ -30,7 +30,7 @@ export const leaseMs = 15_000;
 /** The address of the server that registers. */
 export const address = "server.test:1";
 
-/** A matchmaker that answers a server as a test says, and remembers what it was asked. */
+/** A matchmaker whose answers a test sets, and which records its calls. */
 export class Registry {
   readonly time: ManualTime = manualTime(startMs);
   readonly asked: string[] = [];
@@ -38,12 +38,12 @@ export class Registry {
   readonly renewals: RenewServerRequest[] = [];
   readonly events: RegistrationEvent[] = [];
   readonly worlds: ServedWorld[] = [];
-  /** Codes that the next calls of a kind fail with. */
+  /** Codes with which the next calls of each kind fail. */
   readonly failures: { readonly register: Code[]; readonly renew: Code[] } = {
     register: [],
     renew: [],
   };
-  /** Milliseconds that its time is ahead of the server's; undefined: its answers name no time. */
+  /** Milliseconds by which its clock is ahead of the server's; undefined if its answers have no time. */
   aheadMs: number | undefined = 0;
   lease: number | undefined = leaseMs;
   jwks = "";
@@ -68,7 +68,7 @@ export class Registry {
     return register({ ...this.options, worlds: () => this.worlds });
   }
 
-  /** Lets time pass, and all that is due happen. */
+  /** Advances the clock and runs everything that is due. */
   async pass(ms: number): Promise<void> {
     await this.settle();
     for (let left = ms; left > 0; ) {

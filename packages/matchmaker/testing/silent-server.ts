@@ -8,7 +8,11 @@ export interface SilentServer extends AsyncDisposable {
   readonly address: string;
 }
 
-/** @param speaks Its protocol: nothing at all, or HTTP/2, whose calls it leaves open. */
+/**
+ * Starts a server that accepts connections and never answers.
+ *
+ * @param speaks Protocol of the server: nothing, or HTTP/2, whose calls it leaves open.
+ */
 export async function serveSilence(speaks: "nothing" | "HTTP/2"): Promise<SilentServer> {
   const server = speaks === "nothing" ? createServer() : createHttp2Server();
   // A client that ends a call resets its stream.

@@ -6,7 +6,7 @@ import type { ServerTarget, WorldServers } from "../src/world-servers.ts";
 export interface SimulatedWorld {
   readonly name: string;
   readonly type: string;
-  /** Tickets of its agents. */
+  /** Tickets of the agents in the world. */
   readonly tickets: Set<string>;
   sequences: number;
   resets: number;
@@ -22,16 +22,16 @@ export class SimulatedServer {
   readonly worldTypes: readonly string[];
   readonly region: string;
   readonly worlds: Map<string, SimulatedWorld> = new Map();
-  /** True if it answers. */
+  /** True while the server answers. */
   isUp = true;
   created = 0;
-  /** World types that the creates named. */
+  /** World types that creates requested. */
   readonly namedTypes: (string | undefined)[] = [];
-  /** Number of destroys of each world. */
+  /** Number of destroys, by world. */
   readonly destroyed: Map<string, number> = new Map();
-  /** Errors of the next creates. */
+  /** Errors with which the next creates fail. */
   readonly createErrors: Error[] = [];
-  /** Error of every destroy. */
+  /** Error with which every destroy fails. */
   destroyError: Error | undefined;
 
   constructor(
@@ -75,7 +75,7 @@ export class SimulatedServer {
   }
 }
 
-/** Simulated servers as the matchmaker reaches them. */
+/** Access to simulated servers for a matchmaker. */
 export class SimulatedServers implements WorldServers {
   readonly all: Map<string, SimulatedServer> = new Map();
   /** Calls so far, such as `create a` and `destroy a/gridworld-1`. */
@@ -88,7 +88,7 @@ export class SimulatedServers implements WorldServers {
     return server;
   }
 
-  /** Holds back calls of one kind, until the returned function is called. */
+  /** Delays calls of one kind until the returned function is called. */
   hold(held: string): () => void {
     let release = (): void => {};
     const released = new Promise<void>((resolve) => {

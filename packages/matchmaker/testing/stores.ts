@@ -9,7 +9,7 @@ import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { startMs } from "./start-ms.ts";
 
-/** Shared state, which several stores may use. */
+/** State that several stores may share. */
 export interface Place extends AsyncDisposable {
   /** Opens a store for another process. */
   open(): Promise<Store>;
@@ -33,7 +33,7 @@ const memory: StoreKind = {
   async place() {
     const time = manualTime(startMs);
     const store = memoryStore({ time });
-    // Closing one of them affects only its user.
+    // Closing one store does not close the others.
     const open = async (): Promise<Store> => ({
       ...store,
       close: async () => {},
@@ -49,10 +49,10 @@ const memory: StoreKind = {
 
 let shared: Promise<RedisServer> | undefined;
 
-/** A machine that stands still for a while must not look like a Redis without an answer. */
+/** Keeps a machine that stalls for a while from looking like a Redis that does not answer. */
 const patient = { connectMs: 60_000, commandMs: 60_000 };
 
-/** Redis counts the leases by its own time: ARGV has a pattern of their keys, and the milliseconds that pass. */
+/** Shortens leases, which Redis measures by its own clock: ARGV has a pattern of their keys, and the milliseconds to pass. */
 const shortenLeases = `
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   redis.call('PEXPIRE', key, redis.call('PTTL', key) - tonumber(ARGV[2]))
@@ -71,7 +71,7 @@ const redis: StoreKind = {
     const prefix = `{${randomUUID()}}:`;
     const open = async (): Promise<Store> => ({
       ...(await redisStore({ url, prefix, time, ...patient })),
-      // Uses a test's time; another test covers Redis's own.
+      // Uses the clock of the test; another test covers Redis's own clock.
       now: () => time.now(),
     });
     const evaluate = async (script: string, args: string[]): Promise<void> => {
@@ -88,10 +88,10 @@ const redis: StoreKind = {
   },
 };
 
-/** Both kinds. */
+/** The kinds of store: in memory and in Redis. */
 export const storeKinds: readonly StoreKind[] = [memory, redis];
 
-/** Stops what was started for all places. */
+/** Stops the processes that all places share. */
 export async function stopStores(): Promise<void> {
   const server = await shared;
   shared = undefined;

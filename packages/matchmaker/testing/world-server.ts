@@ -7,7 +7,7 @@ import {
   serveRegistered,
 } from "../src/registration/index.ts";
 
-/** Counts the steps of two agents, three to a sequence. */
+/** A world that adds up the actions of two agents, in sequences of three steps. */
 export const counting = defineWorld({
   name: "counting",
   settings: { start: t.int32() },
@@ -35,7 +35,7 @@ export const counting = defineWorld({
   },
 });
 
-/** Serves it for agents that matchmakers send. */
+/** Serves the counting world to agents that matchmakers assign. */
 export function serveCounting(
   matchmakers: string | readonly string[],
   options: Partial<ServeRegisteredOptions> = {},
@@ -45,7 +45,7 @@ export function serveCounting(
     maxWorlds: 10,
     maxAgents: 20,
     worldTypes: [counting.name],
-    // A machine that stands still for a while must not look like a matchmaker without an answer.
+    // Keeps a machine that stalls for a while from looking like a matchmaker that does not answer.
     timeoutMs: 60_000,
     ...options,
   });

@@ -15,7 +15,7 @@ import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { type Registration, type RegistrationEvent, register } from "./register.ts";
 import type { ServeHooks } from "./serve-registered.ts";
 
-/** A machine that stands still for a while must not look like an unanswered call. */
+/** Keeps a machine that stalls for a while from looking like an unanswered call. */
 const patient = { timeoutMs: 60_000 };
 
 describe("a registered server", () => {

@@ -220,7 +220,7 @@ describe("a report", () => {
     [
       "of a registration that does not exist yet",
       3n,
-      /it registered again/,
+      /the server has registered again/,
       Code.FailedPrecondition,
     ],
   ])("%s is refused", async (_, epoch, message, code) => {

@@ -297,7 +297,7 @@ async function renew(
 function outdated(serverId: string): DmEnvRpcError {
   return new DmEnvRpcError(
     "FAILED_PRECONDITION",
-    `the lease of server "${shorten(serverId)}" has run out, or it registered again since; register it again, with its worlds`,
+    `the lease of server "${shorten(serverId)}" has run out, or the server has registered again; register it again, with its worlds`,
   );
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matchmaker as a process: node matchmaker.ts REDIS_URL
+// Runs a matchmaker as a process: node matchmaker.ts REDIS_URL
 
 import { redisStore } from "../../src/redis/index.ts";
 import { serveMatchmaker } from "../../src/serve-matchmaker.ts";

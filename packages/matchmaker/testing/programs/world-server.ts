@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A registered server of worlds as a process: node world-server.ts MATCHMAKER...
+// Runs a registered server of worlds as a process: node world-server.ts MATCHMAKER...
 import { serveCounting } from "../world-server.ts";
 
 const { server, registration } = await serveCounting(process.argv.slice(2));
