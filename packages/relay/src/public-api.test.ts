@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as api from "./index.ts";
 
-test("the public names are these", () => {
+test("the package exports only the listed names", () => {
   expect(Object.keys(api).sort()).toMatchInlineSnapshot(`
     [
       "defaultRelayLimits",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Process streams over HTTP/2, for servers and for clients. */
+/** Process streams over HTTP/2, WebSockets and in memory, for servers and for clients. */
 
 export { peerOfCall } from "./connect/connect-stream.ts";
 export { maxTimeoutMs } from "./internal/time-source.ts";

@@ -49,7 +49,7 @@ interface Waiting<Out> {
  * A MessageStream made of two async iterables: one that it reads, and one that Connect reads.
  *
  * It requests incoming messages one at a time, and stops while the stream is paused. Outgoing
- * messages wait here; `send` returns false when too many do.
+ * messages wait here; `send` returns false when too many wait.
  */
 export class IterableStream<Received, Sent, In, Out> implements MessageStream<Received, Sent> {
   readonly #options: IterableStreamOptions<Received, Sent, In, Out>;
@@ -211,7 +211,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
   }
 
-  /** Connect stopped reading the outgoing iterable: the call is over, or the peer is lost. */
+  /** Called when Connect stops reading the outgoing iterable: the call is over, or the peer is lost. */
   #onOutgoingGone(): void {
     if (this.#options.endsCall) {
       this.finish(

@@ -125,7 +125,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     await served.closed;
   });
 
-  test("behaviour 8: that cancels is gone at once, even while paused", async () => {
+  test("behaviour 8: disconnects at once when it cancels, even while paused", async () => {
     await using server = await serving();
     for (const paused of [false, true]) {
       const client = createClient(Environment, transportTo(server.listener.url));

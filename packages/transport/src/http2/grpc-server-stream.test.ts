@@ -157,7 +157,7 @@ describe("requests", () => {
   });
 });
 
-describe("behaviour 8: the peer is gone", () => {
+describe("behaviour 8: the peer is lost", () => {
   test("when it resets the stream inside a message", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);

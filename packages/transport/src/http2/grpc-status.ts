@@ -22,8 +22,7 @@ export function trailersOf(error: Error | undefined): Record<string, string> {
 }
 
 /**
- * The error in a call's trailers; undefined for the status OK.
- * Trailers without a status are an error too.
+ * Returns the error in a call's trailers; undefined for the status OK. Trailers without a status are an error, too.
  */
 export function errorInTrailers(trailers: IncomingHttpHeaders): DmEnvRpcError | undefined {
   const status = trailers["grpc-status"];
@@ -86,7 +85,7 @@ export function resetOf(error: Error): number {
   }
 }
 
-/** The name of an HTTP/2 error code, for messages. */
+/** Returns the name of an HTTP/2 error code, for messages. */
 export function nameOfReset(rstCode: number): string {
   const name = Object.entries(constants).find(
     ([key, value]) => value === rstCode && resetNames.has(key),

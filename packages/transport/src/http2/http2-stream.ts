@@ -18,12 +18,12 @@ import { inflate, inflatedSize } from "./inflation.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 
 /**
- * Messages of one chunk that are delivered before a pending write goes out. With many requests in flight, the
- * peer then works on the first answers while this side works on the remaining requests.
+ * Maximum number of messages of one chunk that are delivered before pending messages are written. With many requests in
+ * flight, the peer then works on the first answers while this side works on the remaining requests.
  */
 const messagesPerWrite = 32;
 
-/** Messages delivered one by one (paused and resumed in between) before other streams run. */
+/** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
 const resumesPerTurn = 64;
 
 /** Options that both sides of a gRPC call share. */
@@ -42,7 +42,7 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
 }
 
 /**
- * A gRPC call over a node:http2 stream, as far as both sides share it: framing,
+ * The part of a gRPC call over a node:http2 stream that both sides share: framing,
  * backpressure, and the order of the receiver's callbacks.
  *
  * No promise separates bytes from messages: a chunk is deframed, decoded and delivered
@@ -307,7 +307,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Stops accounting for a held message: only undelivered bytes remain. */
+  /** Stops counting a held message; buffered bytes still count. */
   #release(): void {
     this.#heldBytes = 0;
     this.#account?.hold(this.#deframer.bufferedBytes);
@@ -399,12 +399,12 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** A receiver that pauses at a message has queued it. */
+  /** Counts a message as held if the receiver paused at it, because it has then queued the message. */
   #holdIfPaused(bytes: number): void {
     this.#heldBytes = this.#paused ? bytes : 0;
   }
 
-  /** A message cannot be read, so no later one can be found. */
+  /** Handles a message that cannot be read, after which no later message can be found. */
   #failReading(receiver: StreamReceiver<Received>, error: DmEnvRpcError): void {
     if (error.code === "RESOURCE_EXHAUSTED") {
       this.onTooLarge(receiver, error);

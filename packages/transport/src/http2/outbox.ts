@@ -5,7 +5,7 @@ import type { BufferPool } from "./buffer-pool.ts";
 const headerBytes = 5;
 const maxFrameBytes = 2 ** 32 - 1;
 const firstSlabBytes = 1024;
-/** Smallest slab of a stream that has filled several. */
+/** Smallest slab of a stream that has filled several slabs. */
 const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
 /** A larger message gets a separate buffer from the pool. */

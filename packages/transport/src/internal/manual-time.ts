@@ -12,7 +12,7 @@ export interface ManualTime extends TimeSource {
 }
 
 /**
- * Returns a clock that stands at `startMs` until `advance` is called.
+ * Returns a clock that shows `startMs` until `advance` is called.
  *
  * @param startMs - initial value of `now()`, in milliseconds since the Unix epoch. Default 0.
  */

@@ -11,7 +11,7 @@ function accepted(rates: RequestRates, address: string): number {
   return count;
 }
 
-test("an address may use four seconds of its rate at once, and then its rate", () => {
+test("an address may send four seconds' worth of requests at once, and then at its rate", () => {
   let nowMs = 0;
   const rates = new RequestRates(10, () => nowMs);
   expect(accepted(rates, "192.0.2.1:1000")).toBe(40);

@@ -94,7 +94,7 @@ test("gzip data larger than its declared size is not inflated further", async ()
   }
 });
 
-test("a message that stalls half-way ends its stream, and a slow one does not", async () => {
+test("an incomplete message that stalls ends its stream, and a slow message does not", async () => {
   await using server = await serving({ stalledMessageMs: 200 });
   const calls = callEach(server, [half(1000), half(1000), half(1000).subarray(0, 3)]);
   const streams = await taking(server, 3);

@@ -3,7 +3,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { networkOf } from "../internal/network-of.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
-/** A stalled message is checked this many times before its stream is ended. */
+/** Number of checks that must find a message stalled before its stream is ended. */
 const stallChecks = 4;
 
 /** Time between two surveys while little is buffered, and while much is. */

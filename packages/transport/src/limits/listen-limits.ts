@@ -43,8 +43,8 @@ export class ListenLimitTable {
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
-   * wait behind a request, or are not read by their peer. Past the limit a stream of the address
-   * that holds the most ends with RESOURCE_EXHAUSTED. Default 128 MiB.
+   * wait behind a request, or are not read by their peer. Above the limit, a stream of the address
+   * that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 128 MiB.
    */
   readonly maxBufferedBytes: Limit = { default: 128 * 1024 * 1024, unit: "bytes" };
   /**

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { networkOf } from "../internal/network-of.ts";
 
-/** Numbers of open connections by the network of the peer. */
+/** Counts open connections by the peer's network. */
 export class NetworkCounts {
   readonly #counts = new Map<string, number>();
 

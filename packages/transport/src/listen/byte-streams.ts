@@ -16,7 +16,7 @@ const webTrailersFlag = 0x80;
 
 type Request = IncomingMessage | Http2ServerRequest;
 
-/** The part of a response that both versions of HTTP have. */
+/** The API that responses of HTTP/1.1 and HTTP/2 share. */
 interface Response {
   statusCode: number;
   readonly headersSent: boolean;

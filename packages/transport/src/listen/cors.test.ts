@@ -65,7 +65,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     expect(refused.headers.get("access-control-allow-methods")).toBeNull();
   });
 
-  test("is refused past maxStreams", async () => {
+  test("is refused above maxStreams", async () => {
     await using server = await serving({
       maxStreams: 1,
       routes: (router) =>

@@ -5,7 +5,7 @@ import { cors } from "@connectrpc/connect";
 /** Time for which a browser may cache the answer to a preflight request, in seconds. */
 const maxAgeS = 7_200;
 
-/** Decides if the page that makes a request may use the server. */
+/** Decides whether the page that makes a request may use the server. */
 export type OriginCheck = (request: IncomingHttpHeaders) => boolean;
 
 /**

@@ -110,7 +110,7 @@ export interface ListenOptions extends Partial<ListenLimits> {
   readonly codecs?: CallCodecs | undefined;
   /**
    * Called with errors that no stream or call reports: a peer that does not speak HTTP/2, a failed
-   * TLS handshake, a connection past `maxConnections`, a broken response of a route. Default:
+   * TLS handshake, a connection above `maxConnections`, a broken response of a route. Default:
    * ignores them.
    */
   readonly onError?: ((error: Error) => void) | undefined;

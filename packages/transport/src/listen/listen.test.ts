@@ -236,7 +236,7 @@ describe("hostile connections", () => {
     },
   );
 
-  test("a peer that leaves its side of the connection open does not keep the socket", async () => {
+  test("a peer that leaves its side of the connection open does not keep the socket open", async () => {
     await using server = await serving({ idleConnectionMs: 20 });
     const silent = connectTcp({
       port: server.listener.port,
@@ -352,7 +352,7 @@ describe("hostile connections", () => {
     },
   );
 
-  test("sockets far past maxConnections are not accepted", async () => {
+  test("sockets far above maxConnections are not accepted", async () => {
     await using server = await serving({ maxConnections: 1 });
     const sockets = Array.from({ length: 300 }, () =>
       connectTcp(server.listener.port, "127.0.0.1")

@@ -28,7 +28,7 @@ const defaultHost = "127.0.0.1";
 /** Default of `CloseOptions.graceMs`. */
 const defaultGraceMs = 1_000;
 
-/** Bytes of unused buffers for large messages that a listener keeps: enough for forty of 214 KB. */
+/** Bytes of unused buffers for large messages that a listener keeps: enough for forty messages of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;
 
 /** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
@@ -256,7 +256,7 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
   return parseAddress(host).path;
 }
 
-/** Returns a close in steps: refuse new connections, refuse new streams, end the streams, close the sockets. */
+/** Returns the function that closes a listener in steps: it refuses connections, refuses streams, ends streams, and closes sockets. */
 function createClose(
   server: Server,
   connections: ServerConnections,

@@ -51,7 +51,7 @@ export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
   return `pages of ${origin?.slice(0, 200)} may not use this server; allow their origin (option allowedOrigins)`;
 }
 
-/** Answers a request past the limits, in the client's protocol. */
+/** Answers a request above a limit, in the client's protocol. */
 export function refuseForNow(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,

@@ -19,7 +19,7 @@ export interface ServerConnection {
   readonly address: string;
   /** The peer's verified certificate, DER. */
   readonly certificate: Uint8Array | undefined;
-  /** True for a connection past the limits, whose streams are refused. */
+  /** True for a connection above a limit, whose streams are refused. */
   readonly refused: boolean;
   /** Undelivered bytes of its streams. */
   readonly buffered: ConnectionBytes;
@@ -136,7 +136,7 @@ export class ServerConnections {
     session.setLocalWindowSize(windowBytes);
   }
 
-  /** Returns the limit that refuses one more connection; undefined if there is room. */
+  /** Returns the limit that refuses one more connection; undefined if no limit does. */
   #limitMet(address: string): "maxConnections" | "maxConnectionsPerAddress" | undefined {
     const { maxConnections, maxConnectionsPerAddress, others, byNetwork } = this.#limits;
     if (this.#entries.size + others() >= maxConnections) {

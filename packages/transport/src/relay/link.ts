@@ -177,7 +177,7 @@ export class Link {
       if (number > this.#last) {
         this.#violated("frames of streams that were opened", `one of stream ${number}`);
       }
-      return; // It was closed here while the frame was on its way.
+      return; // The stream was closed here while the frame was in transit.
     }
     const broken = stream.take(kind);
     if (broken !== undefined) {

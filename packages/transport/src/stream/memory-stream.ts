@@ -18,7 +18,7 @@ import {
   type StreamReceiver,
 } from "./message-stream.ts";
 
-/** Messages delivered in one turn before other streams run. */
+/** Maximum number of messages delivered in one turn before other streams run. */
 const messagesPerTurn = 256;
 
 /** Overhead of a queued message, in bytes. */
@@ -193,7 +193,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
 
   take(bytes: Uint8Array): boolean {
     if (this.#closed || this.#status !== undefined || (this.#ended && this.#side === "server")) {
-      return true; // A server that has ended, or has refused a message, drops later ones.
+      return true; // A server that has ended, or has refused a message, drops later messages.
     }
     this.#inbox.push(bytes);
     this.#inboxBytes += bytes.length + messageOverheadBytes;

@@ -28,14 +28,14 @@ export interface StreamReceiver<Received> {
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
    * True while messages are delivered to `onUnread` instead, because the receiver would only queue them: bytes
-   * take a fraction of the memory of what they decode to. Default: false.
+   * take a fraction of the memory of the decoded message. Default: false.
    */
   readonly takesUnread?: boolean | undefined;
   /** A message arrived while `takesUnread` is true. Its bytes stay in memory for as long as it is referenced. */
   onUnread?(message: UnreadMessage<Received>): void;
   /** The peer ended its side (half-close): no more messages arrive, sending still works. */
   onEnd(): void;
-  /** Enough was sent to call `send` again, after it returned false. */
+  /** Enough bytes were sent that `send` may be called again, after it returned false. */
   onDrain(): void;
   /**
    * The stream is closed in both directions. Always the last event, and always emitted. Without an

@@ -21,10 +21,10 @@ import {
   statusMessageOf,
 } from "./protocol.ts";
 
-/** Messages delivered one by one (paused and resumed in between) before other streams run. */
+/** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
 const resumesPerTurn = 64;
 
-/** Messages delivered from the inbox before other streams run. */
+/** Maximum number of messages delivered from the inbox before other streams run. */
 const messagesPerTurn = 256;
 
 /** Overhead of a queued message in bytes, so that empty messages are bounded too. */

@@ -106,7 +106,7 @@ describe("the close of a WebSocket", () => {
     expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  test("a client whose message was too large gets the answers to earlier ones, however late", async () => {
+  test("a client whose message was too large gets the answers to earlier messages, however late", async () => {
     await using server = await serving({ maxMessageBytes: 1_000, pingIntervalMs: 10 });
     await using stream = await openStream(`ws://${server.address}`);
     const client = record(stream);
@@ -188,7 +188,7 @@ describe("the origin check of a WebSocket", () => {
     expect(reason).toContain(subprotocol);
   });
 
-  test("the connection past maxConnections gets an error", async () => {
+  test("a connection above maxConnections gets an error", async () => {
     await using server = await serving({ maxConnections: 1 });
     await using first = await openStream(server.address);
     record(first);
@@ -274,7 +274,7 @@ describe("hostile WebSockets", () => {
     expect(response).toContain("nothing is served at /x");
   });
 
-  test("half a message is ended despite pings in between", async () => {
+  test("an incomplete message ends its stream despite pings in between", async () => {
     await using server = await serving({ stalledMessageMs: 100 });
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -390,7 +390,7 @@ describe("the metadata of a page", () => {
     await closed;
   });
 
-  test("that is malformed is refused", async () => {
+  test("is refused if it is malformed", async () => {
     await using server = await serving();
     const { closed } = bare(server, { protocols: [subprotocol, "dm_env_rpc.v1.metadata.e30x"] });
     expect((await closed).code).toBe(4000 + statusCodes.INVALID_ARGUMENT);
@@ -430,7 +430,7 @@ describe("the life of a WebSocket", () => {
     expect(client.messages.map(answerOf)).toEqual(["still here"]);
   });
 
-  test("a message that stalls halfway is ended", async () => {
+  test("an incomplete message that stalls ends its stream", async () => {
     await using server = await serving({ stalledMessageMs: 50 });
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
