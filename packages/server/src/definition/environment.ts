@@ -5,11 +5,12 @@ import { type Awaitable, andThen } from "./awaitable.ts";
 import { batchOf } from "./batch/batch-of.ts";
 import type { BatchContext, BatchEnvironment } from "./batch-environment.ts";
 import type { Controls } from "./controls.ts";
-import { namesOf, type OnlyNames, unknownName } from "./names.ts";
+import { namesOf, type OnlyNames, type OnlyResultNames, unknownName } from "./names.ts";
 import { withSeeds } from "./seed.ts";
 import { type SettingSpecs, type SettingValues, seedSetting } from "./settings.ts";
 import {
   checkEnvironment,
+  checkStep,
   type EnvironmentContext,
   type EnvironmentOf,
   type EnvironmentStep,
@@ -155,7 +156,8 @@ export function defineEnvironment<
     R,
     A,
     O,
-    OnlyNames<Created, keyof SingleAgentEnvironment<A, O>, "an environment">
+    OnlyNames<Created, keyof SingleAgentEnvironment<A, O>, "an environment"> &
+      OnlyResultNames<Created, keyof EnvironmentStep<O>, "an environment's step">
   >,
 ): WorldDefinition<S, J, R, Record<never, never>, A, WithReward<O>>;
 export function defineEnvironment(
@@ -186,6 +188,7 @@ function worldOf(
   let latest: EnvironmentStep<Specs> | undefined;
   let changed: Partial<Values> = {};
   let isOver = false;
+  let isStepChecked = false;
   const made = (): UntypedEnvironment => {
     if (environment === undefined) {
       throw new Error("no agent has joined");
@@ -232,7 +235,13 @@ function worldOf(
     },
     step(actions) {
       const [action] = actions.values();
-      return andThen(made().step(action ?? {}), keep);
+      return andThen(made().step(action ?? {}), (step) => {
+        if (!isStepChecked) {
+          checkStep(step);
+          isStepChecked = true;
+        }
+        keep(step);
+      });
     },
     status: () => latest?.state ?? "running",
     observe: observers as Observers<Specs>,

@@ -94,6 +94,33 @@ describe("behaviour 69: a hook that no world has is refused when the world is ma
     );
   });
 
+  it.each([{}, { batch: 2 }])(
+    "in the first result of an environment's step, joined with %o",
+    async (settings) => {
+      const environment = defineEnvironment({
+        name: "environment",
+        actions: {},
+        observations: {},
+        create: () => ({
+          reset: () => ({}),
+          step: () => Object.assign({ terminated: true } as object, { observation: {} }),
+        }),
+      });
+      const failures: unknown[] = [];
+      const server = createEnvironmentServer({
+        worlds: [environment],
+        onEvent: (event) => failures.push("error" in event && event.error),
+      });
+      const peer = connectPeer(server);
+      await peer.join(await peer.createWorld(), settings);
+      await peer.step();
+      await peer.step().catch(() => {});
+      expect(String(failures)).toMatch(
+        /unknown name "terminated": expected an environment's step with only the names observation, reward, state;/,
+      );
+    },
+  );
+
   it("in a world of each agent's own", async () => {
     const server = createEnvironmentServer({
       worlds: [{ ...returning({ entre: (_agent: AgentId) => {} }), perAgent: true }],

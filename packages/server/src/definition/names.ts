@@ -8,6 +8,24 @@ export type OnlyNames<T, Known extends PropertyKey, What extends string> = T & {
   readonly [K in Exclude<keyof T, Known | symbol>]: `"${K}" is not a hook of ${What}`;
 };
 
+/**
+ * Refuses `T` if the result of its method `step` has a property beyond `Known`: the compiler then
+ * expects the method to be an error text that contains the property's name and `What`.
+ */
+export type OnlyResultNames<T, Known extends PropertyKey, What extends string> =
+  UnreadName<T, Known> extends infer Unread extends string
+    ? [Unread] extends [never]
+      ? unknown
+      : { readonly step: `"${Unread}" is not a property of ${What}` }
+    : unknown;
+
+/** Names of properties in the result of the method `step`, or of its promise, beyond `Known`. */
+type UnreadName<T, Known extends PropertyKey> = T extends { step(...given: never): infer R }
+  ? Exclude<NameIn<Awaited<R>>, Known | symbol>
+  : never;
+
+type NameIn<T> = T extends unknown ? keyof T : never;
+
 /** Returns the names of a type; the compiler checks that they are complete. */
 export function namesOf<T>(names: Readonly<Record<keyof T, true>>): readonly string[] {
   return Object.keys(names);

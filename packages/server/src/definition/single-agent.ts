@@ -72,6 +72,8 @@ const hooks = namesOf<SingleAgentEnvironment<Specs, Specs>>({
   close: true,
 });
 
+const stepNames = namesOf<EnvironmentStep<Specs>>({ observation: true, reward: true, state: true });
+
 /** The environment that a definition with these specs creates. */
 export type EnvironmentOf<
   R extends SettingSpecs,
@@ -86,4 +88,16 @@ export type EnvironmentOf<
  */
 export function checkEnvironment(created: UntypedEnvironment): UntypedEnvironment {
   return known(created, hooks, "an environment");
+}
+
+/**
+ * Checks the result of an author's `step`.
+ *
+ * @throws Error if it is not an object, or has an unknown property.
+ */
+export function checkStep(step: EnvironmentStep<Specs>): void {
+  if (typeof step !== "object" || step === null) {
+    throw new Error(`expected an environment's step with an observation, received ${step}`);
+  }
+  known(step, stepNames, "an environment's step");
 }

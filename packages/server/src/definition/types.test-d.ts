@@ -35,6 +35,39 @@ describe("behaviour 69: the compiler refuses a name that nothing reads", () => {
     });
   });
 
+  test("in what an environment's step returns", () => {
+    defineEnvironment({
+      ...specs,
+      name: "unread",
+      create: () => ({
+        reset: () => ({ at: [0, 0] }),
+        // @ts-expect-error "terminated" is not a property of an environment's step
+        step: () => ({ observation: { at: [0, 0] }, terminated: true }),
+      }),
+    });
+    defineEnvironment({
+      ...specs,
+      name: "unread",
+      // @ts-expect-error "done" is not a property of an environment's step
+      create: async ({ random }) => ({
+        reset: () => ({ at: [0, 0] }),
+        step: async () =>
+          random.next() < 0.5
+            ? { observation: { at: [0, 0] } }
+            : { observation: { at: [0, 0] }, done: true },
+      }),
+    });
+    defineEnvironment({
+      ...specs,
+      name: "untyped",
+      create: () => ({
+        reset: () => ({ at: [0, 0] }),
+        // A result of type any is checked when the environment steps.
+        step: () => JSON.parse('{ "observation": { "at": [0, 0] } }'),
+      }),
+    });
+  });
+
   test("in a definition", () => {
     const create = () => ({ step() {}, observe });
     // @ts-expect-error onLeave is meant

@@ -14,6 +14,7 @@ import { isStepRefusal } from "../refuse.ts";
 import type { SettingSpecs, SettingValues } from "../settings.ts";
 import {
   checkEnvironment,
+  checkStep,
   type EnvironmentStep,
   type UntypedEnvironment,
 } from "../single-agent.ts";
@@ -62,6 +63,8 @@ export class SlotBatch {
   readonly #sequences: Sequences;
   #joinSettings: Values = {};
   #isClosed = false;
+  /** True once a step's result was checked for unknown properties. */
+  #isStepChecked = false;
   /** The latest actions, read once for `validate` and `step`. */
   #read: SlotActions | undefined;
   // Slots that failed in the current transition.
@@ -259,8 +262,13 @@ export class SlotBatch {
     }
   }
 
-  /** @throws TensorError if the environment's result does not fit its specs. */
-  #acted(slot: number, { observation, reward, state = "running" }: EnvironmentStep<Specs>): void {
+  /** @throws TensorError if the result does not fit the specs; Error if it has an unknown property. */
+  #acted(slot: number, step: EnvironmentStep<Specs>): void {
+    if (!this.#isStepChecked) {
+      checkStep(step);
+      this.#isStepChecked = true;
+    }
+    const { observation, reward, state = "running" } = step;
     const earned = rewardOf(reward);
     this.#rows.observe(slot, observation);
     this.#rows.step(slot, earned, state);
