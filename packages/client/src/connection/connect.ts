@@ -16,7 +16,7 @@ export const defaultMaxInFlight = 256;
 /** Default of `maxWaiting`. */
 export const defaultMaxWaiting = 65_536;
 
-/** Options of `connect`, including the transport's: TLS, metadata, pings, limits. */
+/** Options of `connect`, including those of the transport: TLS, metadata, pings, limits. */
 export interface ConnectOptions extends OpenOptions {
   /** Maximum number of requests in flight; further requests wait. Default 256. */
   readonly maxInFlight?: number | undefined;

@@ -41,7 +41,7 @@ export interface JoinOptions<
 > extends WaitOptions {
   /**
    * The world's definition, or a record of specs: it types the environment and is compared with the
-   * server's specs. Default: typed by name only.
+   * server's specs. Default: actions and observations are untyped.
    */
   readonly as?: EnvironmentDefinition<A, O> | undefined;
   /** Settings of this agent, packed by the definition's `joinSettings` if it has them. */

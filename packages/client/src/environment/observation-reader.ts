@@ -145,7 +145,7 @@ export class ObservationReader {
       reason: "name",
       expected: `the requested observations, with the UIDs ${this.uids.join(", ") || "none"}`,
       received: `an observation with UID ${uid}`,
-      remedy: "the server must return what was requested and nothing else",
+      remedy: "the server must return only requested observations",
     });
   }
 

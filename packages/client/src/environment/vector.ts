@@ -12,12 +12,12 @@ import type { AgentState, TimeStep } from "./time-step.ts";
  */
 export type AutoresetMode = "next-step" | "same-step" | "disabled";
 
-/** A sequence that has ended. */
+/** Summary of an ended sequence. */
 export interface SequenceInfo {
   readonly state: Exclude<AgentState, "running">;
   /** Number of time steps after the first. */
   readonly steps: number;
-  /** Sum of its rewards. */
+  /** Sum of the rewards. */
   readonly return: number;
 }
 
@@ -47,13 +47,13 @@ export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<O
   readonly observation: Stack;
   /** The environments' time steps; null in rows that are not `valid`. */
   readonly timeSteps: readonly (TimeStep<Observation> | null)[];
-  /** 0 on first steps. */
+  /** Rewards; 0 on first steps. */
   readonly reward: Float64Array;
-  /** 1 on first steps. */
+  /** Discounts; 1 on first steps. */
   readonly discount: Float64Array;
   /** 1 if a sequence came to its natural end. */
   readonly terminated: Uint8Array;
-  /** 1 if a sequence was interrupted, or its slot failed. */
+  /** 1 if a sequence was interrupted or its slot has failed. */
   readonly truncated: Uint8Array;
   /** 1 if a sequence begins. */
   readonly first: Uint8Array;

@@ -160,7 +160,7 @@ describe.each([
     expect(await properties(connection).tree("board")).toHaveLength(1);
   });
 
-  test("are packed by their specs, once listed, when they are written", async () => {
+  test("are packed by their specs if they were listed before they are written", async () => {
     await using connection = (await connected(script())).connection;
     const server = properties(connection);
     await server.list();

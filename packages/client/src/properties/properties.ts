@@ -41,13 +41,13 @@ export interface WritePropertyOptions extends WaitOptions {
  * "Read/Write/List Property"). Uses the properties extension, or the requests of protocol 1.0 if the
  * server supports only those.
  *
- * Every call rejects with DmEnvRpcError NOT_FOUND for an unknown key and PERMISSION_DENIED for
- * forbidden access; a write with INVALID_ARGUMENT for a bad value.
+ * A call rejects with DmEnvRpcError NOT_FOUND for an unknown key, PERMISSION_DENIED for forbidden
+ * access, and INVALID_ARGUMENT for a bad value of a write.
  */
 export interface Properties {
   /** Reads a property: a scalar, or a tensor. */
   get(key: string, options?: WaitOptions): Promise<Scalar | Tensor>;
-  /** Writes a property; the world decides when that takes effect. */
+  /** Writes a property; the world decides when the value takes effect. */
   set(key: string, value: PackValue, options?: WritePropertyOptions): Promise<void>;
   /** Lists the properties under a key. Default: the root, which is the empty key. */
   list(key?: string, options?: WaitOptions): Promise<readonly PropertyInfo[]>;

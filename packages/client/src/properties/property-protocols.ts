@@ -30,7 +30,7 @@ export interface PropertyInfo {
   readonly readable: boolean;
   readonly writable: boolean;
   readonly listable: boolean;
-  /** Text for people; empty if the server has none. */
+  /** Human-readable text; empty if the server has none. */
   readonly description: string;
 }
 

@@ -23,7 +23,7 @@ export interface ChannelOptions<Action, Observation> {
   readonly pollIntervalMs: number;
   readonly maxInFlight: number;
   readonly remoteTimeMs: ((observation: Observation) => number | undefined) | undefined;
-  /** Called when something arrives. */
+  /** Called when a step, a refusal or a failure arrives. */
   readonly onChange: () => void;
 }
 
@@ -63,7 +63,7 @@ export class Channel<Action, Observation> {
   #inFlight = 0;
   #waitingAction: { readonly action: Action; readonly givenAt: number } | undefined;
   #cancelPoll: (() => void) | undefined;
-  /** Counts resets: requests sent before one do not belong to the new sequence. */
+  /** Number of resets. Responses to requests from before a reset are ignored. */
   #generation = 0;
   #closed = false;
 

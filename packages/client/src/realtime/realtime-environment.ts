@@ -24,8 +24,8 @@ export interface RealtimeInfo {
   /** Time from sending the last answered request to its response. Null before the first response. */
   readonly roundTripMs: number | null;
   /**
-   * Offset of the world's clock, positive if it is ahead; null if observations do not contain its
-   * time.
+   * Offset of the world's clock, positive if that clock is ahead; null if observations do not contain
+   * the world's time.
    */
   readonly clockSkewMs: number | null;
   /** Number of observations since the last take that newer ones replaced before they were taken. */

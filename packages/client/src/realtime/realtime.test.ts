@@ -157,7 +157,7 @@ describe("behaviour 55: reset", () => {
     await env.close();
   });
 
-  test("waits with blockingReset", async () => {
+  test("waits for the first observations with blockingReset", async () => {
     const { env } = await worlds(2);
     expect(await blockingReset(env).reset()).toMatchObject([{ tick: 0 }, { tick: 0 }]);
     await env.close();
@@ -289,7 +289,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("observes the sequence that such an action begins instead of resetting again", async () => {
+  test("observes the sequence that an action in flight at the end begins, instead of resetting again", async () => {
     let begun = 0;
     const { env, servers } = await worlds(
       1,
@@ -548,7 +548,7 @@ describe("requests in flight", () => {
     await env.close();
   });
 
-  test("are polls with the idle action of the options", async () => {
+  test("include polls, which send the given idle action", async () => {
     const { time, env, servers } = await worlds(1, undefined, { idleAction: { move: 3 } });
     await blockingReset(env).reset();
     time.advance(10);

@@ -46,7 +46,7 @@ export async function* readEntries(
       at += needed;
       const entry = decode(codec.decode, Uint8Array.from(bytes.subarray(prefix.end, at)));
       if (!begun && entry.case !== "header") {
-        throw notRecorded(new Error("no header at its beginning"));
+        throw notRecorded(new Error("an entry other than a header at the beginning"));
       }
       begun = true;
       yield entry;
@@ -129,7 +129,7 @@ function decode(read: (bytes: Uint8Array) => RecordingEntry, bytes: Uint8Array):
   }
 }
 
-/** Reads the varint before an entry; undefined if it is incomplete. */
+/** Reads the length before an entry, a varint; undefined if it is incomplete. */
 function readLength(
   bytes: Uint8Array,
   at: number,

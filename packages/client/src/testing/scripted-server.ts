@@ -124,12 +124,12 @@ export async function connected(
   return { connection: await connect({ stream: client }, options), server };
 }
 
-/** An error Status as a response. */
+/** Returns an error Status as a response. */
 export function status(code: StatusCode, message: string): ProcessResponse {
   return { case: "error", value: packStatus(new DmEnvRpcError(code, message)) };
 }
 
-/** A StepResponse without observations. */
+/** Returns a StepResponse without observations. */
 export function stepped(state: EnvironmentStateType): ProcessResponse {
   return { case: "step", value: { state, observations: [] } };
 }

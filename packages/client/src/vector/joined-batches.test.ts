@@ -155,7 +155,7 @@ describe("batches on several servers", () => {
   test.each([
     ["fresh", false],
     ["reuse", true],
-  ] as const)("have %s arrays", async (buffers, areSame) => {
+  ] as const)("with buffers: %s, reuse their arrays: %s", async (buffers, areSame) => {
     const { slots } = batching(2, () => long);
     await using vector = await vectorize(2, slots, { buffers });
     const before = await vector.reset();

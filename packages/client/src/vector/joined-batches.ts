@@ -11,7 +11,7 @@ import { type WaitOptions, waitFor } from "../stream/wait.ts";
 import { JoinedRows, rowsOf } from "./joined-rows.ts";
 import { absentRows, type RestartingBatch } from "./restarting-batch.ts";
 
-/** A batch, with the slots of the vector that it has. */
+/** A batch, with its slots in the vector. */
 export interface BatchPart<Action, Observation> {
   /** Numbers of the slots in the vector, ascending. */
   readonly slots: readonly number[];

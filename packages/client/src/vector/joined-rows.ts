@@ -196,7 +196,7 @@ export function rowsOf(value: unknown, slots: readonly number[], size: number): 
   if (isTensor(value)) {
     const { dtype, shape, data } = value;
     const own = [slots.length, ...shape.slice(1)];
-    // One element fills the shape.
+    // A single element applies to every row.
     return { dtype, shape: own, data: data.length === 1 ? data : elementsOf(data, slots, size) };
   }
   return Object.fromEntries(

@@ -38,7 +38,7 @@ describe("a slot that leaves", () => {
     expect((await vector.recv()).ids).toEqual([1, 2]);
   });
 
-  test("is refused while it steps and may leave twice; once all have left, calls reject", async () => {
+  test("may leave twice, but not while it steps; once all slots have left, calls reject", async () => {
     await using vector = await vectorize(2, scripted().factory);
     vector.sendReset([0]);
     await expect(vector.leave([0, 1])).rejects.toThrow(/slot 0, which is stepping/);

@@ -30,7 +30,7 @@ export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends N
  * Creates a factory of slots on one server, or round-robin on several. Each slot has its own connection
  * and, by default, its own world.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT without an address.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the list of addresses is empty.
  */
 export function remoteSlots<
   A extends Specs = Specs,

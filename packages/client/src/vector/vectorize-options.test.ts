@@ -31,17 +31,20 @@ describe("the slots of a vector", () => {
     ["the number 0", () => vectorize(0, scripted().factory)],
     ["an empty list of factories", () => vectorize([])],
     ["a number without a factory", () => vectorize(...([2] as unknown as [Factory[]]))],
-  ] as const)("are required: refuses %s", async (_what, make) => {
+  ] as const)("cannot be given by %s", async (_what, make) => {
     await expect(make()).rejects.toMatchObject(
       misuse(/^expected at least one slot, received none/),
     );
   });
 
-  test.each([0, -1, 1.5, 3])("refuse batchSize %d if there are 2 slots", async (batchSize) => {
-    await expect(vectorize(2, scripted().factory, { batchSize })).rejects.toMatchObject(
-      misuse(new RegExp(`^expected a batchSize from 1 to 2, received ${batchSize}`)),
-    );
-  });
+  test.each([0, -1, 1.5, 3])(
+    "allow a batchSize from 1 to their number: 2 slots with batchSize %d are refused",
+    async (batchSize) => {
+      await expect(vectorize(2, scripted().factory, { batchSize })).rejects.toMatchObject(
+        misuse(new RegExp(`^expected a batchSize from 1 to 2, received ${batchSize}`)),
+      );
+    },
+  );
 
   test("must have the same nested observations, and none missing", async () => {
     const differing = (observations: object) =>

@@ -24,7 +24,7 @@ const slotObservations = [
   "slot_failures",
 ] as const;
 
-/** Options of a join whose tensors have rows. */
+/** Options of a join with several rows. */
 type RowsOptions = BatchJoinOptions | SeatsJoinOptions;
 
 const isBatch = (options: RowsOptions): options is BatchJoinOptions => "batch" in options;
