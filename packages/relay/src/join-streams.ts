@@ -53,7 +53,9 @@ export function joinStreams(
     },
     onDrain: () => agent.resume(),
     onClose: (error) => {
-      if (error !== undefined) {
+      if (isDmEnvRpcError(error) && error.origin === "server") {
+        agent.end(error); // After the answers that came before it.
+      } else if (error !== undefined) {
         agent.abort(error);
       }
     },

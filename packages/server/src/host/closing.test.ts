@@ -11,6 +11,12 @@ import { defineEnvironment } from "../definition/environment.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
 
+/** The status of a stream whose agent has nothing to receive any more. */
+const drained = {
+  code: "UNAVAILABLE",
+  message: expect.stringMatching(/^the server is shutting down; leave/),
+};
+
 async function playing(agents: number) {
   const time = manualTime();
   const log: TallyEvent[] = [];
@@ -31,14 +37,14 @@ describe("closing", () => {
     await quiet();
     const closed = server.close({ graceMs: 1000 });
     expect(await waiting).toMatchObject({ state: "INTERRUPTED", observations: { total: 5 } });
-    expect(await one.closed).toBeUndefined();
-    expect(await host.closed).toBeUndefined();
+    expect(await one.closed).toMatchObject(drained);
+    expect(await host.closed).toMatchObject(drained);
     expect(await isBlocked(closed)).toBe(true);
     expect(await two.step({ add: 7 })).toMatchObject({
       state: "INTERRUPTED",
       observations: { total: 5, tick: 1 },
     });
-    expect(await two.closed).toBeUndefined();
+    expect(await two.closed).toMatchObject(drained);
     await closed;
     expect(log.at(-1)).toBe("destroy");
     expect(server.worldNames()).toEqual([]);
@@ -53,7 +59,7 @@ describe("closing", () => {
     expect(next).toMatchObject({ reason: { message: expect.stringMatching(/^14: .*shutting/) } });
     expect(left.status).toBe("fulfilled");
     await closed;
-    expect(await one.closed).toBeUndefined();
+    expect(await one.closed).toMatchObject(drained);
     expect(world).toBe("tally-1");
   });
 
@@ -87,7 +93,7 @@ describe("closing", () => {
     await quiet();
     await server.close({ graceMs: 1000 });
     await blocked;
-    expect(await peer.closed).toBeUndefined();
+    expect(await peer.closed).toMatchObject(drained);
   });
 
   it("answers agents that wait for a reset, of themselves and of the world", async () => {
@@ -248,7 +254,7 @@ describe("closing", () => {
     await quiet();
     finish();
     await quiet();
-    expect([one.ended, two.ended]).toEqual([false, false]);
+    expect([await isBlocked(one.closed), await isBlocked(two.closed)]).toEqual([true, true]);
     for (const peer of [one, two]) {
       expect(await peer.step()).toEqual({ state: "INTERRUPTED", observations: { ticks: 1 } });
     }
@@ -264,7 +270,7 @@ describe("closing", () => {
     });
     finish();
     await quiet();
-    expect([one.ended, two.ended]).toEqual([false, true]);
+    expect([await isBlocked(one.closed), await isBlocked(two.closed)]).toEqual([true, false]);
     expect((await one.step()).state).toBe("INTERRUPTED");
     await closed;
   });
@@ -277,7 +283,7 @@ describe("closing", () => {
     });
     finish();
     await quiet();
-    expect([one.ended, two.ended]).toEqual([false, false]);
+    expect([await isBlocked(one.closed), await isBlocked(two.closed)]).toEqual([true, true]);
     expect(await two.step()).toEqual({ state: "TERMINATED", observations: { ticks: 2 } });
     expect((await one.step()).state).toBe("INTERRUPTED");
     await closed;

@@ -66,7 +66,7 @@ describe("health", () => {
     expect((await known?.next())?.value.status).toBe(NOT_SERVING);
     expect((await health.check({ service: "" })).status).toBe(NOT_SERVING);
     expect((await agent.step()).state).toBe("INTERRUPTED");
-    expect(await agent.closed).toBeUndefined();
+    expect(await agent.closed).toMatchObject({ code: "UNAVAILABLE" });
     expect((await known?.next())?.done).toBe(true);
     expect((await unknown?.next())?.done).toBe(true);
     await closed;

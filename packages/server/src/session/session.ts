@@ -66,8 +66,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #leaves = 0;
   #ended = false;
   #closed = false;
-  /** True if the stream ends once its agent has received the end of its sequence. */
-  #draining = false;
+  /** Set if the stream ends, with this status, once its agent has received the end of its sequence. */
+  #draining: DmEnvRpcError | undefined;
   /** Kind of the current request and its start, while `requestChannel` has subscribers. */
   #taken: readonly [Request["case"], number] | undefined;
   #finishing = false;
@@ -103,7 +103,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   /** Ends the stream once the agent has received the end of its sequence. */
   drain(reason: DmEnvRpcError): void {
-    this.#draining = true;
+    this.#draining = reason;
     if (this.#place === undefined) {
       this.#pump();
     } else {
@@ -242,13 +242,13 @@ export class Session implements StreamReceiver<ProcessRequest> {
       return;
     }
     if (this.#ended) {
-      this.#finish();
+      this.#finish(undefined);
     } else if (this.#drained) {
       this.#finishSoon();
     }
   }
 
-  /** Ends the stream after the requests that the peer had already sent are answered. */
+  /** Ends the stream after the requests that have arrived are answered; others may be on their way. */
   #finishSoon(): void {
     if (this.#finishing) {
       return;
@@ -257,23 +257,23 @@ export class Session implements StreamReceiver<ProcessRequest> {
     later(() => {
       this.#finishing = false;
       if (!this.#busy && !this.#closed && this.#drained) {
-        this.#finish();
+        this.#finish(this.#draining);
       }
     });
   }
 
   get #drained(): boolean {
-    return this.#draining && (this.#place === undefined || !this.#place.expectsEnd);
+    return this.#draining !== undefined && (this.#place === undefined || !this.#place.expectsEnd);
   }
 
-  /** Leaves the world, then ends the stream; called when every request is answered. */
-  #finish(): void {
+  /** Leaves the world, then ends the stream; called when every request that has arrived is answered. */
+  #finish(status: DmEnvRpcError | undefined): void {
     this.#ended = false;
-    this.#draining = false;
+    this.#draining = undefined;
     this.#busy = true;
     this.#leave(() => {
       if (!this.#closed) {
-        this.#stream.end();
+        this.#stream.end(status);
       }
     });
   }

@@ -69,6 +69,8 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   #failure: Error | undefined;
   /** Error of a message that was too large to read; the end of this side reports it. */
   #tooLarge: DmEnvRpcError | undefined;
+  /** Status that a server has ended with. */
+  #status: DmEnvRpcError | undefined;
 
   /** @param open Receives the outgoing iterable and returns the incoming one. */
   constructor(
@@ -141,11 +143,12 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
   }
 
-  end(): void {
+  end(status?: DmEnvRpcError): void {
     if (this.#done || this.#ended) {
       return;
     }
     this.#ended = true;
+    this.#status = status;
     if (this.#waiting !== undefined) {
       this.#concludeOutgoing(this.#waiting);
     }
@@ -200,7 +203,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
 
   #concludeOutgoing(waiting: Waiting<Out>): void {
     this.#waiting = undefined;
-    const failure = this.#failure ?? this.#tooLarge;
+    const failure = this.#failure ?? this.#tooLarge ?? this.#status;
     if (failure === undefined) {
       waiting.resolve({ done: true, value: undefined });
     } else {

@@ -55,11 +55,11 @@ export class GrpcServerStream
     this.#expectBefore(headers["grpc-timeout"]);
   }
 
-  end(): void {
+  end(status?: DmEnvRpcError): void {
     if (this.done || this.ended) {
       return;
     }
-    this.#endWith(this.#status);
+    this.#endWith(this.#status ?? status);
     this.discard();
   }
 

@@ -166,12 +166,13 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
     }
   }
 
-  end(): void {
+  end(status?: DmEnvRpcError): void {
     if (this.#closed || this.#ended) {
       return;
     }
     this.#ended = true;
     if (this.#side === "server") {
+      this.#status ??= status;
       this.#forget();
     }
     this.#other?.takeEnd(this.#status);

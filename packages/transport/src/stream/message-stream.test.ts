@@ -114,6 +114,27 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(pair.server.send(answered("too late"))).toBe(true);
   });
 
+  test("an end with a status delivers everything sent, then the status", async () => {
+    await using pair = await open();
+    const client = record(pair.client, { onMessage: () => pair.client.pause() });
+    const server = record(pair.server);
+    const names = Array.from({ length: 500 }, (_, i) => `world ${i}`);
+    for (const name of names) {
+      pair.server.send(answered(name));
+    }
+    const status = new DmEnvRpcError("UNAVAILABLE", "the server is shutting down");
+    pair.server.end(status);
+    for (let seen = 1; seen <= names.length; seen++) {
+      await client.seen("message", seen);
+      pair.client.resume();
+    }
+    const error = errorOf(await client.closed);
+    expect([error.code, error.message]).toEqual([status.code, status.message]);
+    expect(client.messages.map(answerOf)).toEqual(names);
+    expect(client.events).not.toContain("end");
+    expect(errorOf(await server.closed)).toMatchObject({ code: status.code });
+  });
+
   test("a server that has ended receives only the close", async () => {
     await using pair = await open();
     record(pair.client);

@@ -165,6 +165,11 @@ export interface Peer {
 /** The server's side of a stream. */
 export interface ServerStream extends MessageStream<ProcessRequest, ProcessResponse> {
   readonly peer: Peer;
+  /**
+   * Ends the call after everything sent: in good order, or with a status, which the client's `onClose` receives. A
+   * client that may have unanswered requests has to receive one.
+   */
+  end(status?: DmEnvRpcError): void;
 }
 
 /** The client's side of a stream. */

@@ -122,7 +122,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #ended = false;
   #done = false;
   #failure: Error | undefined;
-  /** Error that a server's end reports. */
+  /** Error that the server's end reports. */
   #status: DmEnvRpcError | undefined;
   #explained: string | undefined;
   #needsDrain = false;
@@ -192,7 +192,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
   }
 
-  end(): void {
+  end(status?: DmEnvRpcError): void {
     if (this.#done || this.#ended) {
       return;
     }
@@ -202,11 +202,16 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return;
     }
     this.#forget(); // A server that has ended the call drops later requests.
-    if (this.#status === undefined) {
-      this.#socket.close(normalClosure, "");
-    } else {
+    if (this.#status !== undefined) {
+      // A peer that sent too much may not read the close.
       this.#closeWith(this.#status);
+      this.#socket.terminateSoon();
       this.#finish(this.#status);
+    } else if (status !== undefined) {
+      this.#status = status;
+      this.#closeWith(status);
+    } else {
+      this.#socket.close(normalClosure, "");
     }
   }
 
@@ -220,8 +225,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       // A client's abort reports only the code; a server's also reports the reason.
       const reported = new DmEnvRpcError("CANCELLED", "", { origin: "client" });
       this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
-      this.#socket.terminateSoon();
     }
+    this.#socket.terminateSoon();
     this.#finish(error);
   }
 
@@ -229,7 +234,6 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #closeWith(error: Error): void {
     this.#socket.sendText(statusMessageOf(error));
     this.#socket.close(closeCodeOf(error), closeReasonOf(error));
-    this.#socket.terminateSoon();
   }
 
   readonly #deliverScheduled = (): void => {
@@ -370,13 +374,15 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return;
     }
     this.#toldEnd = true;
-    if (this.#status !== undefined) {
-      refuseTooLarge(receiver, this.#status);
-      return;
-    }
-    receiver.onEnd();
     if (this.#options.side === "client") {
-      this.#finish(undefined);
+      if (this.#status === undefined) {
+        receiver.onEnd();
+      }
+      this.#finish(this.#status);
+    } else if (this.#status !== undefined) {
+      refuseTooLarge(receiver, this.#status);
+    } else {
+      receiver.onEnd();
     }
   }
 
@@ -394,10 +400,12 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
     const { side, peerName } = this.#options;
     const error = errorOfClose(side, peerName, code, reason, this.#explained);
-    if (side === "client" && error === undefined) {
+    const expected = this.#status === undefined ? normalClosure : closeCodeOf(this.#status);
+    if (side === "client" && (error === undefined || error.origin === "server")) {
+      this.#status = error;
       this.#peerEnd(); // Earlier messages are delivered first.
-    } else if (side === "server" && this.#ended && error === undefined) {
-      this.#finish(undefined);
+    } else if (side === "server" && this.#ended && code === expected) {
+      this.#finish(this.#status);
     } else {
       this.#finish(
         error ??
