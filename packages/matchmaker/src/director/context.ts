@@ -18,8 +18,9 @@ export interface Proposal extends MatchProposal {
 }
 
 /**
- * Chooses among the proposals of all profiles. The returned matches are made in that order; a
- * proposal whose tickets are in an earlier one is skipped. If it throws, that tick makes no match.
+ * Chooses among the proposals of all profiles. The returned proposals become matches in that order; a
+ * proposal that shares a ticket with an earlier one is skipped. If the function throws, the tick makes
+ * no matches.
  */
 export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 
@@ -54,12 +55,13 @@ export interface DirectorContext {
 const maxConflicts = 100;
 
 /**
- * Commits the changes that `make` plans from the replica; after a conflict it plans them again.
+ * Commits the changes that `make` plans from the replica. After a conflict `make` plans them again.
  *
- * @param make Returns undefined when nothing is left to do.
- * @returns True if it was committed.
+ * @param make Returns undefined if nothing is left to do.
+ * @returns True if the changes were committed.
  * @throws StoreError `fenced` if this matchmaker no longer leads, `unavailable` if the outcome is
  *   unknown.
+ * @throws Error after many conflicts in a row.
  */
 export async function change(
   context: DirectorContext,
@@ -82,7 +84,7 @@ export async function change(
 /**
  * Commits changes as the leader, and reports the tickets that end with them.
  *
- * @returns True if it was committed; false after a conflict.
+ * @returns True if the changes were committed; false after a conflict.
  * @throws StoreError as `change` does.
  */
 export async function commit(
@@ -111,5 +113,5 @@ function leading(context: DirectorContext): Lease {
   if (lease !== undefined) {
     return lease;
   }
-  throw new StoreError("fenced", "this matchmaker does not lead any more");
+  throw new StoreError("fenced", "this matchmaker no longer leads; nothing was changed");
 }

@@ -120,7 +120,7 @@ export class Director {
         this.#follow();
         this.wake();
       } else if (isStoreError(error)) {
-        // Time without the store does not count as silence of servers.
+        // Servers do not count as silent while the store is unavailable.
         this.#watch.reset();
         if (!this.#leadership.isHeld) {
           this.#follow();

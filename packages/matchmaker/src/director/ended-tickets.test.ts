@@ -22,7 +22,7 @@ describe("a ticket-ended event is emitted once for each ticket that ends", () =>
     expect(eventsOf(house, "ticket-ended")).toEqual([ended(ids[0], "completed")]);
   });
 
-  it("with a world that its server does not have any more", async () => {
+  it("with a world that its server no longer has", async () => {
     await using house = await House.open({ profiles: [profile({ lostPolicy: LostPolicy.FAIL })] });
     const server = await house.serve("a");
     const ids = await house.tickets(2);

@@ -18,7 +18,7 @@ async function faulty(options: Parameters<typeof House.open>[0] = {}) {
     ofCommit: (_: readonly Change[]): Error | undefined => undefined,
     /** Returns the error of a commit's response, after its effect. */
     ofResponse: (_: readonly Change[]): Error | undefined => undefined,
-    /** Error of every call. */
+    /** Error with which every call fails. */
     ofAll: undefined as Error | undefined,
     acquired: 0,
   };
@@ -150,7 +150,7 @@ describe("the director's loop", () => {
 });
 
 describe("a director that loses the lead", () => {
-  it("follows, changes nothing, and acquires the lead again", async () => {
+  it("changes nothing while it does not lead, and acquires the lead again", async () => {
     await using scene = await faulty();
     const { house, faults } = scene;
     await house.serve("a");
@@ -256,7 +256,7 @@ describe("an unavailable store", () => {
     expect(eventsOf(house, "step-failed")).toEqual([]);
   });
 
-  it("does not end the lead before its lease is over", async () => {
+  it("does not end a matchmaker's lead before its lease expires", async () => {
     await using scene = await faulty({ settings: { leaderLeaseMs: 6_000 } });
     const { house, faults } = scene;
     await house.matchmaker.tick();
@@ -377,7 +377,7 @@ describe("a world that was created while its store failed", () => {
   const isOpening = (changes: readonly Change[]): boolean =>
     worldsIn(changes).some(({ state }) => state === "open");
 
-  /** A match whose world is being created. */
+  /** Opens a match whose world is being created. */
   async function creating() {
     const scene = await faulty({ settings: { orphanMs: 600_000 } });
     const { house } = scene;

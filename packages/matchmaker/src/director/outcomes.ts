@@ -36,7 +36,7 @@ export function ended(ticket: Ticket, state: FinalState, nowMs: number, reason?:
 /** Delay from the expiry of a seat's token until the seat becomes free: a join may be in progress. */
 export const seatSlackMs = 1_000;
 
-/** Returns true while a part of a party has joined, and its other agents may still join. */
+/** Returns true while a party has an agent in the world, and its other agents may still join. */
 export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs: number): boolean {
   const untilMs = (assignment?.expiresMs ?? 0) + seatSlackMs;
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;

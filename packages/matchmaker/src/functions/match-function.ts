@@ -42,7 +42,7 @@ export interface MatchProposal {
   readonly score?: number | undefined;
   /**
    * Data for the match's world and its agents, merged over the data of the profile: strings, finite
-   * numbers, booleans and lists of them, 1,024 bytes as JSON together with the profile's.
+   * numbers, booleans and lists of them. The merged data may take 1,024 bytes as JSON.
    */
   readonly data?: MatchData | undefined;
 }

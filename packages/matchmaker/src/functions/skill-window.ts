@@ -81,7 +81,7 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
   };
 }
 
-/** Tickets that are considered for each seat of a match with parties. */
+/** Number of tickets that are considered for each seat of a match with parties. */
 const considered = 8;
 
 /** Gathers, from an index on, the next tickets that fit until they have `count` agents in total. */

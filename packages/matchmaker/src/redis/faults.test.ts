@@ -107,7 +107,7 @@ class Running implements AsyncDisposable {
     );
   }
 
-  /** Resolves when a ticket is assigned. */
+  /** Waits until a ticket is assigned. */
   async assigned(ticketId: string): Promise<void> {
     await insist(async () => {
       for await (const { ticket } of this.frontend.watchTicket({ ticketId })) {
@@ -150,7 +150,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     ["restarted", () => redis.kill(), () => redis.start()],
     ["unreachable", async () => redis.freeze(), async () => redis.thaw()],
   ] as const)(
-    "a Redis that is %s crashes no process and loses nothing, and matching continues",
+    "a Redis that is %s crashes no process and loses no record, and matching continues",
     async (_, fail, heal) => {
       const servers = new SimulatedServers();
       const prefix = randomUUID();
@@ -175,7 +175,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     },
   );
 
-  it("a Redis that is unreachable for ten seconds, longer than any lease, costs no server and no ticket", async () => {
+  it("no server and no ticket is lost while Redis is unreachable for ten seconds, longer than any lease", async () => {
     const servers = new SimulatedServers();
     const prefix = randomUUID();
     await using one = await Running.open(redis.url, servers, prefix, { serverLeaseMs: 3_000 });
@@ -184,7 +184,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     const epoch = await one.register(server);
     const reporting = new AbortController();
     const refusals: string[] = [];
-    // Like a registration: repeatedly, to any matchmaker that answers, even after a refusal.
+    // Sends reports as a registration does: to any matchmaker that answers, even after a refusal.
     const reports = (async () => {
       while (!reporting.signal.aborted) {
         for (const { registry } of [one, two]) {
@@ -293,7 +293,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     },
   );
 
-  it("a lease from before a flush is void, regardless of the present holder", async () => {
+  it("a lease that was acquired before a flush can neither be renewed nor used in a commit", async () => {
     const prefix = `{${randomUUID()}}:`;
     await using one = await insist(() => redisStore({ url: redis.url, prefix }));
     await using two = await insist(() => redisStore({ url: redis.url, prefix }));
@@ -501,8 +501,8 @@ async function create({ frontend }: Running, count: number): Promise<string[]> {
 }
 
 /**
- * Matchmakers that lead: for a moment none may, or one that stood still may not have noticed that
- * another does.
+ * Returns the matchmakers that lead. For a moment there may be none, or two if one that stood still
+ * has not noticed its successor.
  */
 function leaders(...running: readonly Running[]): Running[] {
   return running.filter(({ matchmaker }) => matchmaker.isLeading);

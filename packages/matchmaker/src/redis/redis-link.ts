@@ -54,13 +54,13 @@ const maxReconnectMs = 1_000;
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
   const where = `Redis at ${withoutPassword(url)}`;
-  /** The first connection has one attempt; a lost connection is retried forever. */
+  /** False until the first connection, which is attempted once; a lost one is retried forever. */
   let isLasting = false;
   const make = () => {
     let isDown = false;
     const client = createClient({
       url,
-      // A command that cannot be sent now fails now: the director retries by itself.
+      // A command that cannot be sent fails immediately, because the director retries.
       disableOfflineQueue: true,
       commandsQueueMaxLength: maxWaitingCommands,
       pingInterval: 10_000,

@@ -92,8 +92,8 @@ export interface CommitOptions {
  * The state of a matchmaker: records with versions, changed atomically, many at a time. Several
  * matchmakers may share one.
  *
- * Every function but `now` and `onChange` rejects with a StoreError `unavailable` if the store
- * cannot be reached; then the outcome of the call is unknown.
+ * Every function except `now` and `onChange` rejects with a StoreError `unavailable` if the store
+ * cannot be reached; the outcome of the call is then unknown.
  */
 export interface Store extends AsyncDisposable {
   /** The store's time, the same for all its users, in milliseconds since 1970. */
@@ -158,7 +158,7 @@ export class StoreError extends Error {
   }
 }
 
-/** Returns true for a StoreError, of one reason or of any. */
+/** Returns true for a StoreError, either with the given reason or with any. */
 export function isStoreError(value: unknown, reason?: StoreErrorReason): value is StoreError {
   return (
     value instanceof Error &&
@@ -201,7 +201,7 @@ export function checkOnce(changes: readonly Change[]): void {
   }
 }
 
-/** A record's key as one string. */
+/** Returns a record's key as one string. */
 export function keyText({ kind, id }: RecordKey): string {
   return `${kind}/${id}`;
 }

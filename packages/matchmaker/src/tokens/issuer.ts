@@ -10,7 +10,7 @@ export interface JoinGrant {
   /** Number of agents of the ticket; each has its own token. */
   readonly partySize: number;
   readonly matchId: string;
-  /** Part of the agent. */
+  /** The agent's part in the match. */
   readonly part: Part;
   readonly serverId: string;
   /** The address that the server registered with. */
@@ -125,7 +125,7 @@ function encoded(part: Claims): string {
   return Buffer.from(JSON.stringify(part)).toString("base64url");
 }
 
-/** Rounded down, so that a token never outlives its seat. */
+/** Converts to seconds, rounded down so that a token never outlives its seat. */
 function seconds(ms: number): number {
   return Math.floor(ms / 1_000);
 }

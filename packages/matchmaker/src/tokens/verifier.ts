@@ -19,7 +19,7 @@ export interface JoinClaims {
   /** Unique, so that each seat is taken once. */
   readonly seatId: string;
   readonly matchId: string;
-  /** Part of the agent. */
+  /** The agent's part in the match. */
   readonly part: Part;
   /** Expiry of the token, on the matchmaker's clock. */
   readonly expiresMs: number;
@@ -27,7 +27,7 @@ export interface JoinClaims {
 
 /** Options of a verifier. */
 export interface VerifierOptions {
-  /** The server's own id: tokens for another server, or an earlier run of it, are refused. */
+  /** The server's own id: tokens for another server, or for an earlier run of this one, are refused. */
   readonly serverId: string;
   /** The address that the server registered: tokens for another address are refused. */
   readonly address: string;

@@ -22,7 +22,7 @@ interface PoolTickets {
   readonly later: DueQueue;
 }
 
-/** Indexes of the replica that the director reads. They are updated with each change of the replica. */
+/** Indexes of the replica for the director. They are updated with each change of the replica. */
 export class MatchIndex {
   readonly profiles: Map<string, Profile> = new Map();
   /** Waiting tickets by profile and pool. */
@@ -108,7 +108,7 @@ export class MatchIndex {
     return isEmpty ? undefined : sorted;
   }
 
-  /** Returns the pools that a waiting ticket is in, with their profiles. */
+  /** Returns each pool that a waiting ticket is in, with the name of the pool's profile. */
   ordersWith(ticketId: string): (readonly [profile: string, order: AgeOrder])[] {
     return [...this.#pools].flatMap(([profile, pools]) =>
       [...pools.values()]

@@ -6,7 +6,7 @@ import type { DirectorContext } from "../context.ts";
 /** Assignments by ticket. */
 export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 
-/** Address of a world, and its name there. */
+/** A world's name, and the address of its server. */
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
 
 /**
@@ -73,7 +73,7 @@ export function seatsTaken(match: Pick<Match, "teams" | "parties">): number {
   return rosterOf(match).length + parties.reduce((sum, size) => sum + size - 1, 0);
 }
 
-/** Returns the sizes of the parties among tickets, together with the known parties of a match. */
+/** Returns the known parties of a match together with the parties among tickets, by ticket id. */
 export function partiesOf(
   tickets: readonly Pick<Ticket, "id" | "partySize">[],
   known: Match["parties"] = {},

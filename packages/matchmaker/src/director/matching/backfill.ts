@@ -52,8 +52,8 @@ function agentCounts({ replica }: DirectorContext): (world: World) => number {
 }
 
 /**
- * Returns the number of free seats of a world. The match's tickets take seats, and so do the agents
- * that the world counts; the greater number applies.
+ * Returns the number of free seats of a world. The seats in use are those of the match's tickets or
+ * the agents that the world counts, whichever is more.
  */
 function freeSeats({ seats }: World, match: Match, agents: number): number {
   return seats - Math.max(seatsTaken(match), agents);

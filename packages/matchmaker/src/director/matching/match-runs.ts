@@ -8,7 +8,7 @@ import type { DirectorContext, Proposal } from "../context.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";
 import { Proposals } from "./proposals.ts";
 
-/** Time for which quickly made proposals may block the event loop. */
+/** Time for which reading proposals may block the event loop. */
 const sliceMs = 5;
 /**
  * Abandoned calls of a profile's function that may be pending at once; while there are as many, no
@@ -31,9 +31,9 @@ interface Run {
 }
 
 /**
- * Runs custom match functions concurrently with the ticks of the director: each profile's
- * separately and for a limited time. A tick takes the proposals that are ready, and starts the runs
- * that are due.
+ * Runs custom match functions concurrently with the ticks of the director. The function of each
+ * profile runs separately, for a limited time. A tick takes the proposals that are ready, and starts
+ * the runs that are due.
  */
 export class MatchRuns {
   readonly #context: DirectorContext;
@@ -211,7 +211,7 @@ export class MatchRuns {
     return proposals.made;
   }
 
-  /** Lets a generator that is not read to its end clean up. */
+  /** Closes a generator that was not read to its end, so that it can clean up. */
   #close(
     profile: Profile,
     iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined,

@@ -25,8 +25,8 @@ interface Plan {
 }
 
 /**
- * Makes matches of the waiting tickets while there is room: proposes, evaluates, places, and claims
- * tickets and room in one commit. Tickets without a place keep waiting; none fails.
+ * Makes matches of waiting tickets as far as servers have room: proposes, evaluates, places, and
+ * claims tickets and room in one commit. Tickets for which no server has room keep waiting.
  */
 export async function makeMatches(
   context: DirectorContext,
@@ -60,7 +60,7 @@ export async function makeMatches(
   const claimPlans = async (): Promise<void> => {
     await claim(context, plans);
     plans = [];
-    // A store in memory answers at once: without a pause, agents' calls would wait until all
+    // A store in memory answers immediately: without a pause, agents' calls would wait until all
     // matches are made.
     if (time.now() - heldSinceMs >= sliceMs) {
       await setImmediate();
@@ -119,7 +119,7 @@ function isCurrent({ replica }: DirectorContext, change: Change): boolean {
   return (replica.get(change.kind, change.id)?.version ?? 0) === change.version;
 }
 
-/** Returns the spare worlds that matches of a profile can use; those created for it come first. */
+/** Returns the spare worlds that matches of a profile can use, those created for the profile first. */
 function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
   const { replica, matchIndex } = context;
   const found: Stored<World>[] = [];

@@ -84,7 +84,7 @@ it.each([
   },
 );
 
-it("a world that is placed in a tick counts for the placement of the next world in that tick", async () => {
+it("a world that is placed in a tick affects where the next world of that tick is placed", async () => {
   await using house = await House.open({
     profiles: [
       profile({ name: "us", count: 8, latencyLimit: { maxMs: 50 } }),

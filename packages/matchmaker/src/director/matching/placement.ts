@@ -11,7 +11,7 @@ interface Room {
   seats: number;
 }
 
-/** Properties of a profile that decide where its worlds go. */
+/** Properties of a profile that decide where its worlds are placed. */
 export type Placed = Pick<Profile, "worldType" | "seats" | "placement">;
 
 /**

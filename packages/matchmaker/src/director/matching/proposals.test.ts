@@ -198,7 +198,7 @@ describe("the runs of a match function", () => {
       try {
         yield* inPairs(pools.get("all") ?? []);
       } finally {
-        // biome-ignore lint/correctness/noUnsafeFinally: the test needs this author's mistake.
+        // biome-ignore lint/correctness/noUnsafeFinally: the function under test has this fault.
         throw new Error("cannot clean up");
       }
     });
@@ -417,9 +417,9 @@ describe("a custom match function", () => {
   });
 
   it.each<[string, () => ReturnType<CustomMatchFunction>]>([
-    ["is pending", () => new Promise(() => {})],
+    ["has not settled", () => new Promise(() => {})],
     [
-      "is searching its next match",
+      "has not found its next match",
       async function* () {
         yield* [];
         await new Promise(() => {});

@@ -122,7 +122,7 @@ describe("a world that ended by itself", () => {
     return { house, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
   }
 
-  it("completes the tickets inside, and returns the others to their pools", async () => {
+  it("completes the tickets of the agents inside, and returns the others to their pools", async () => {
     await using scene = await vanished(LostPolicy.REQUEUE);
     const { house, ids } = scene;
     expect(await house.states(ids)).toEqual(["COMPLETED", "WAITING"]);
@@ -134,7 +134,7 @@ describe("a world that ended by itself", () => {
     expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
   });
 
-  it("fails the others if their profile says so", async () => {
+  it("fails the other tickets if their profile has LostPolicy.FAIL", async () => {
     await using scene = await vanished(LostPolicy.FAIL);
     const { house, ids } = scene;
     expect(await house.states(ids)).toEqual(["COMPLETED", "FAILED"]);
@@ -159,7 +159,7 @@ it("a world that a server started with follows the policy of the match in it", a
   expect(callsOf(house, "destroy")).toEqual([]);
 });
 
-describe("a server whose agents give up their seats", () => {
+describe("a server whose agents cancel their seats", () => {
   it("gets no agents until it has answered, or reported again", async () => {
     await using house = await House.open({ profiles: [profile({ count: 1 })] });
     const server = await house.serve("a");

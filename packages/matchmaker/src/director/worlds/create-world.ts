@@ -115,7 +115,7 @@ async function opened(
       if (!isStoreError(error)) {
         throw error;
       }
-      // An earlier attempt may have succeeded, or a new leader may have its own plans.
+      // An earlier attempt may have succeeded, or a new leader may have changed the world.
       const known = await replica.refresh([{ kind: "world", id: world.id }]).then(
         () => true,
         () => false,

@@ -27,13 +27,13 @@ export class WorldTasks {
   }
 
   /**
-   * Starts a task that is in flight until its promise settles; its error is emitted, and the next
-   * tick continues.
+   * Starts a task that is in flight until its promise settles. If it rejects, the error is emitted,
+   * and the next tick continues.
    */
   start(key: string, run: () => Promise<void>): void {
     const task = run()
       .catch((error: unknown) => {
-        // The new leader continues it.
+        // The new leader continues this work.
         if (isStoreError(error, "fenced")) {
           return;
         }
@@ -47,7 +47,7 @@ export class WorldTasks {
     this.#running.set(key, task);
   }
 
-  /** Starts a create on a server. */
+  /** Starts a task that creates a world on a server. */
   startCreate(worldId: string, serverId: string, run: () => Promise<void>): void {
     this.#creating.set(serverId, this.creatingOn(serverId) + 1);
     this.start(worldId, () =>
