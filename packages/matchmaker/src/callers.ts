@@ -19,7 +19,7 @@ import { transportTo } from "#transport";
  * them can answer.
  */
 export interface CallersOptions {
-  /** Addresses, `host:port`, `http://…` or `https://…`. */
+  /** Addresses of the matchmakers, as `host:port`, `http://…` or `https://…`. */
   readonly matchmakers: string | readonly string[];
   /**
    * TLS for addresses with `https://`; `cert` and `key` also identify the caller. Ignored in pages,
@@ -54,7 +54,7 @@ export class Callers<S extends DescService> {
   readonly timeoutMs: number;
   #current = 0;
 
-  /** @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address, or without one. */
+  /** @throws DmEnvRpcError INVALID_ARGUMENT if an address is malformed, or no address is given. */
   constructor(service: S, options: CallersOptions) {
     const { matchmakers, tls, token, transports, timeoutMs = defaultTimeoutMs } = options;
     this.timeoutMs = timeoutMs;
@@ -131,7 +131,7 @@ export class Callers<S extends DescService> {
   }
 }
 
-/** Returns true if another matchmaker, or a later attempt, may answer the same call. */
+/** Returns true if the same call may succeed at another matchmaker, or later. */
 export function isTransient(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
   // Connect reports a call with a lost connection as cancelled. A caller that aborts its own calls

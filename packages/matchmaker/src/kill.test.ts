@@ -13,7 +13,7 @@ const agents = 40;
 const program = (name: string): string =>
   fileURLToPath(new URL(`../testing/programs/${name}.ts`, import.meta.url));
 
-/** Returns true if a matchmaker leads, by its last event. */
+/** Returns true if a matchmaker's last event says that it leads. */
 const leads = ({ stdout }: Program): boolean =>
   stdout.lastIndexOf("leading\n") > stdout.lastIndexOf("following\n");
 

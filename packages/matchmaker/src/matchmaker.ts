@@ -40,7 +40,7 @@ import { networkServers, type WorldServers } from "./world-servers.ts";
 
 /** Options of a matchmaker. */
 export interface MatchmakerOptions {
-  /** Store of the state. Default: the memory of this process. It is closed with the matchmaker. */
+  /** Store of the state, which is closed with the matchmaker. Default: the memory of this process. */
   readonly store?: Store | undefined;
   /**
    * Profiles to start with. Each replaces the stored profile of the same name, and is restored if

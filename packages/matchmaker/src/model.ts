@@ -8,7 +8,7 @@ export interface SearchFields {
   readonly tags: readonly string[];
 }
 
-/** An extension of a ticket, passed on unread. */
+/** An extension of a ticket, which the matchmaker passes on without reading it. */
 export interface TicketExtension {
   readonly typeUrl: string;
   /** Base64. */
@@ -40,7 +40,7 @@ export type MatchDatum = string | number | boolean | readonly MatchDatum[];
 /** An agent's team, role and data in a match. */
 export interface Part {
   readonly team: string;
-  /** Empty without a role. */
+  /** Empty if the team has no role. */
   readonly role: string;
   readonly data: MatchData;
 }
@@ -52,7 +52,7 @@ export interface Assignment extends Part {
   readonly joinToken: string;
   /** A token for each agent of a party; undefined for a single agent. */
   readonly joinTokens?: readonly string[] | undefined;
-  /** Time when an unused seat becomes free, on the store's clock. */
+  /** Time at which an unused seat becomes free, on the store's clock. */
   readonly expiresMs: number;
 }
 
@@ -63,11 +63,11 @@ export interface Assignment extends Part {
 export interface Ticket {
   readonly id: string;
   readonly createdMs: number;
-  /** The only profile that may match it; empty for all. */
+  /** The only profile that may match the ticket; empty if any may. */
   readonly profile: string;
   /** Number of agents; undefined for one. */
   readonly partySize?: number | undefined;
-  /** Round-trip times to regions; undefined without any. */
+  /** Round-trip times to regions; undefined if the ticket has none. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
   /** Undefined for 0. */
   readonly priority?: number | undefined;
@@ -75,7 +75,7 @@ export interface Ticket {
   readonly owner?: string | undefined;
   /** Caller whose limits the ticket uses: an identity, or a network address. */
   readonly caller?: string | undefined;
-  /** SHA-256 of the secret that it was created with, as hexadecimal digits. */
+  /** SHA-256 of the secret that the ticket was created with, as hexadecimal digits. */
   readonly secretHash?: string | undefined;
   readonly search: SearchFields;
   readonly extensions: Readonly<Record<string, TicketExtension>>;
@@ -108,11 +108,11 @@ export interface ServerRecord {
   readonly maxWorlds: number;
   readonly maxAgents: number;
   readonly worldTypes: readonly string[];
-  /** Undefined without a region. */
+  /** Undefined if the server has no region. */
   readonly region?: string | undefined;
   /**
-   * SHA-256 of the secret that it registered with, as hexadecimal digits; undefined if any caller
-   * may use its id.
+   * SHA-256 of the secret that the server registered with, as hexadecimal digits; undefined if any
+   * caller may use its id.
    */
   readonly secretHash?: string | undefined;
   /** True if the server requires join tokens, and reports the tickets in its worlds. */
@@ -135,13 +135,13 @@ export interface ReportedWorld {
   readonly premade: boolean;
 }
 
-/** A server's last report, which also holds its lease. */
+/** A server's last report. Its arrival renews the server's lease. */
 export interface Report {
   readonly serverId: string;
   readonly epoch: number;
   /** Grows by one with each report. */
   readonly sequence: number;
-  /** The server's own count of its reports; 0 if it does not count. */
+  /** Number that the server gave the report; 0 if the server does not number its reports. */
   readonly number?: number | undefined;
   readonly receivedMs: number;
   readonly worlds: readonly ReportedWorld[];
@@ -163,17 +163,17 @@ export interface World {
   readonly matchId?: string | undefined;
   readonly createdMs: number;
   /**
-   * Time when it was opened, or adopted; 0 before. Reports that were received earlier do not
-   * contain it.
+   * Time at which the world was opened or adopted; 0 before. Reports that were received earlier do
+   * not contain the world.
    */
   readonly openedMs: number;
-  /** True if an agent has been in it. */
+  /** True if an agent has ever been in the world. */
   readonly used: boolean;
   /** Time at which the world became empty; undefined while an agent is inside. */
   readonly emptySinceMs?: number | undefined;
   readonly resetMs: number;
   readonly resetSequences: number;
-  /** Time when a draining world is destroyed even with agents in it. */
+  /** Time at which a draining world is destroyed even with agents in it. */
   readonly drainUntilMs?: number | undefined;
 }
 
@@ -196,12 +196,11 @@ export interface Match {
   readonly parties?: Readonly<Record<string, number>> | undefined;
   /** Data that the match function added to the profile's. */
   readonly data?: MatchData | undefined;
-  /** Teams with an open seat, one entry per seat. */
+  /** The team of each open seat; a team with several open seats is repeated. */
   readonly vacancies: readonly string[];
   /**
-   * Seats of tickets that were cancelled while they had one, by ticket, with the time at which
-   * their join tokens expire: the agent may still be inside, or still join. The ticket stays in its
-   * team until the seat is vacant.
+   * Times at which the join tokens of cancelled tickets expire, by ticket: the agent may still be
+   * inside, or may still join. The ticket stays in its team until its seat is vacant.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;

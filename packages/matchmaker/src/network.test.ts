@@ -228,7 +228,7 @@ describe("on the network", () => {
   });
 
   it.each(["nothing", "HTTP/2"] as const)(
-    "an address whose server speaks %s and never answers is refused in time, without other effects",
+    "an address whose server speaks %s and never answers is refused after callbackMs, without other effects",
     async (speaks) => {
       await using silent = await serveSilence(speaks);
       await using served = await serveMatchmaker({

@@ -166,8 +166,11 @@ describe("a party is refused", () => {
   const raid = profile({ name: "raid", pools: [pool], matchFunction });
 
   it.each([
-    [{ profile: "raid", partySize: 4 }, /at most 3, the agents that profile "raid" has room for/],
-    [{ partySize: 5 }, /at most 4, the agents that the largest match or team of all profiles/],
+    [
+      { profile: "raid", partySize: 4 },
+      /at most 3 agents, the most that profile "raid" has room for/,
+    ],
+    [{ partySize: 5 }, /at most 4 agents, the most that the largest match or team of all profiles/],
     [{ partySize: 33 }, /party_size: expected at most 32 \(limit: maxPartySize\), received 33/],
   ])("when it is created with %j", async (request, message) => {
     await using house = await House.open({ profiles: [raid, four] });

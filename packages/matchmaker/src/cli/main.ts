@@ -6,7 +6,7 @@ import { run } from "./run.ts";
 const interrupted = new AbortController();
 process.once("SIGINT", () => interrupted.abort());
 process.once("SIGTERM", () => interrupted.abort());
-// A reader such as `head` may have read enough.
+// A reader such as `head` may close the pipe early.
 process.stdout.on("error", () => interrupted.abort());
 
 process.exitCode = await run({

@@ -131,7 +131,7 @@ async function list<T>(
   }
 }
 
-/** Reads the page after a token. */
+/** Reads the page that a page token refers to. */
 type ReadPage<T> = (
   client: Client<typeof AdminService>,
   pageToken: string,
@@ -354,7 +354,7 @@ function explained({ code, message }: DmEnvRpcError, { target, kind }: Call): st
   switch (code) {
     case "UNAVAILABLE":
     case "DEADLINE_EXCEEDED":
-      return `${kind}: no matchmaker answered at ${where}: ${message}; check that it runs, and its address (--matchmaker)`;
+      return `${kind}: no matchmaker answered at ${where}: ${message}; check that it runs, and that --matchmaker is its address`;
     case "UNAUTHENTICATED":
     case "PERMISSION_DENIED":
       return `${kind}: ${message}; give an operator's token with --token FILE, or a certificate with --cert and --key`;

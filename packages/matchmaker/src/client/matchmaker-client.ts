@@ -150,7 +150,7 @@ const defaultUnreachableMs = 60_000;
 /**
  * Creates a client of a matchmaker, or of several that share a store.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address, or without one.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if an address is malformed, or no address is given.
  *
  * @example
  * const matchmaker = matchmakerClient("localhost:8990");

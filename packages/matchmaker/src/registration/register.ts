@@ -63,7 +63,7 @@ export interface Registration extends AsyncDisposable {
   authorize(peer: {
     readonly metadata: ReadonlyMap<string, string>;
   }): Promise<readonly ("agent" | "operator")[]>;
-  /** Reports the worlds immediately, or within 50 ms of the last report. */
+  /** Reports the worlds immediately, or 50 ms after the last report if that is later. */
   changed(): void;
   /** Requests no more worlds; the current worlds continue. */
   drain(): Promise<void>;
@@ -94,7 +94,7 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  * switches to the next matchmaker if the current one is gone, and registers the server again, with
  * its worlds, if its lease is lost.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
  */
 export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = crypto.randomUUID(), onEvent = () => {} } = options;

@@ -67,7 +67,7 @@ const maxTimerMs = 2 ** 31 - 1;
  * Serves worlds that a matchmaker creates, to the agents that it assigns; other agents are refused.
  *
  * @param serve Serves with the given hooks: `(hooks) => serve({ worlds, ...hooks })`.
- * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed address of a matchmaker.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
  * @throws Whatever `serve` throws.
  *
  * @example

@@ -59,7 +59,7 @@ describe("bad input", () => {
       { matchFunction: match({}) },
       /match_function: expected one of by_count, teams, skill_window, custom,/,
     ],
-    ["a match of no agents", { count: 0 }, /by_count.count: expected a number from 1/],
+    ["a count of 0", { count: 0 }, /by_count.count: expected a number from 1/],
     ["fewer seats than agents", { count: 4, seats: 3 }, /seats: expected at least the 4/],
     [
       "a team without a pool",
@@ -157,7 +157,7 @@ describe("bad input", () => {
     expect((await house.admin.listServers({})).servers).toEqual([]);
   });
 
-  it("an operator's watch shows all records, then the changes", async () => {
+  it("an operator's watch yields all records, then the changes", async () => {
     await using house = await House.open();
     const ended = new AbortController();
     const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
@@ -174,7 +174,7 @@ describe("bad input", () => {
     await expect(next()).rejects.toThrow(/canceled/);
   });
 
-  it("an operator's long watch keeps no memory for each change", async () => {
+  it("an operator's watch adds no listener for each change", async () => {
     await using store = memoryStore();
     const replica = new Replica(store);
     const context = createHandlerContext({
@@ -199,7 +199,7 @@ describe("bad input", () => {
     expect(getEventListeners(context.signal, "abort")).toHaveLength(before);
   });
 
-  it("lists come in pages", async () => {
+  it("lists are returned in pages", async () => {
     await using house = await House.open();
     const ids = await house.tickets(5);
     const seen: string[] = [];

@@ -102,7 +102,7 @@ export interface FrontendContext extends ServiceContext {
   readonly positions: Positions;
 }
 
-/** Caller of a method that is about a ticket. */
+/** The caller of a ticket's method, with the secret that it sent. */
 interface Asker {
   readonly caller: Caller | undefined;
   /** Key of the caller whose limits the ticket uses. */
@@ -285,7 +285,7 @@ function checkParty(
     named === undefined ? "the largest match or team of all profiles" : `profile "${named.name}"`;
   throw invalid(
     "party_size",
-    `at most ${largest}, the agents that ${room} has room for`,
+    `at most ${largest} agents, the most that ${room} has room for`,
     `${partySize}; split the party, or raise the profile's count, seats or team sizes`,
   );
 }

@@ -72,7 +72,7 @@ describe("the id of a server", () => {
     expect(match.address).toBe(first.server.url);
   });
 
-  it("may be drained and deregistered by an operator", async () => {
+  it("does not protect the server from an operator, which may drain and deregister it", async () => {
     await using house = await House.open({ authorize: () => ["agent", "operator"] });
     const server = house.servers.add(new SimulatedServer("a"));
     const { address } = server;

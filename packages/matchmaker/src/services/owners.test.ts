@@ -41,7 +41,7 @@ describe("a ticket", () => {
     for (const call of callsOf(house, "t", shown, name)) {
       await expect(call()).rejects.toThrow(/\[not_found\] there is no ticket "t"/);
     }
-    // A repeated create would return it, with its join token.
+    // A successful create would return the existing ticket with its join token.
     await expect(
       house.frontend.createTicket({ ticketId: "t", ticketSecret: shown }, as(name)),
     ).rejects.toThrow(/\[already_exists\]/);
