@@ -16,6 +16,7 @@ describe("flags", () => {
       deadlineMs: 10_000,
       ticksPerSecond: 10,
       destroy: "refuse",
+      listenBacklog: 4096,
       maxWorlds: 1000,
       idleWorldMs: 600_000,
       graceMs: 5000,
@@ -26,7 +27,7 @@ describe("flags", () => {
 
   it("reads each of them", () => {
     const args =
-      "--host ::1 --port 0 --allow-insecure --tls-cert c --tls-key k --tls-ca a --clock realtime --ticks-per-second 30 --destroy drain --max-worlds 7 --idle-world-ms 0 --grace-ms 1";
+      "--host ::1 --port 0 --allow-insecure --tls-cert c --tls-key k --tls-ca a --clock realtime --ticks-per-second 30 --destroy drain --listen-backlog 9 --max-worlds 7 --idle-world-ms 0 --grace-ms 1";
     expect(readFlags(args.split(" "))).toMatchObject({
       host: "::1",
       port: 0,
@@ -35,6 +36,7 @@ describe("flags", () => {
       clock: "realtime",
       ticksPerSecond: 30,
       destroy: "drain",
+      listenBacklog: 9,
       maxWorlds: 7,
       idleWorldMs: 0,
       graceMs: 1,
@@ -93,7 +95,14 @@ describe("flags", () => {
     for (const flag of ["tls-cert", "tls-key", "tls-ca", "clock", "deadline-ms"]) {
       expect(help).toContain(`--${flag} `);
     }
-    for (const flag of ["ticks-per-second", "max-worlds", "idle-world-ms", "destroy", "grace-ms"]) {
+    for (const flag of [
+      "ticks-per-second",
+      "listen-backlog",
+      "max-worlds",
+      "idle-world-ms",
+      "destroy",
+      "grace-ms",
+    ]) {
       expect(help).toContain(`--${flag} `);
     }
     for (const flag of ["matchmaker", "advertise", "max-agents", "matchmaker-token"]) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseArgs } from "node:util";
+import { defaultLimits } from "@dm-env-rpc/server";
 import { isLoopback, parseAddress } from "@dm-env-rpc/transport";
 import { type ClockName, clockNames, clocks, type Pace, paceFlags } from "./clocks.ts";
 
@@ -41,6 +42,7 @@ export interface Flags extends Pace {
   readonly tls: TlsFiles | undefined;
   readonly clock: ClockName;
   readonly destroy: (typeof destroyPolicies)[number];
+  readonly listenBacklog: number;
   readonly maxWorlds: number;
   readonly idleWorldMs: number;
   readonly graceMs: number;
@@ -63,6 +65,8 @@ where
   --tls-ca FILE          lets in only clients with a certificate of this authority, PEM
   --allow-insecure       listen beyond this machine without TLS, where every client
                          may use the server
+  --listen-backlog N     connections that wait to be accepted, as many as the kernel's
+                         own limit allows (4096)
   --page                 serves a page at the same address, where people watch the boards
                          and, without --matchmaker, play; every client that
                          reaches the address may watch
@@ -109,6 +113,7 @@ const options = {
   "tls-key": { type: "string" },
   "tls-ca": { type: "string" },
   "allow-insecure": { type: "boolean", default: false },
+  "listen-backlog": { type: "string", default: String(defaultLimits.listenBacklog) },
   page: { type: "boolean", default: false },
   clock: { type: "string", default: "lockstep" },
   "deadline-ms": { type: "string" },
@@ -164,6 +169,7 @@ export function readFlags(args: readonly string[]): Flags {
     deadlineMs: integer("--deadline-ms", values["deadline-ms"] ?? "10000", 0, maxMs),
     ticksPerSecond: integer("--ticks-per-second", values["ticks-per-second"] ?? "10", 1, 1000),
     destroy: oneOf("--destroy", values.destroy ?? destroyDefault, destroyPolicies),
+    listenBacklog: integer("--listen-backlog", values["listen-backlog"], 1, maxMs),
     maxWorlds: integer("--max-worlds", values["max-worlds"], 1, 1_000_000),
     idleWorldMs: integer("--idle-world-ms", values["idle-world-ms"], 0, maxMs),
     graceMs: integer("--grace-ms", values["grace-ms"], 0, maxMs),

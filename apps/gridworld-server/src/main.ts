@@ -43,7 +43,8 @@ async function main(): Promise<void> {
 
 /** @param hooks Hooks of a matchmaker that decides the roles of callers. */
 async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
-  const { host, port, allowInsecure, page, tls, clock, destroy, maxWorlds, idleWorldMs } = flags;
+  const { host, port, allowInsecure, page, tls, clock, destroy } = flags;
+  const { listenBacklog, maxWorlds, idleWorldMs } = flags;
   return await serve({
     worlds: [gridworld(clocks[clock].make(flags), destroy)],
     host,
@@ -53,7 +54,7 @@ async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
     // Without a matchmaker, one board exists from the start.
     premade: page && hooks === undefined ? [{}] : [],
     ...(tls === undefined ? {} : { tls: readTls(tls) }),
-    limits: { maxWorlds, idleWorldMs },
+    limits: { listenBacklog, maxWorlds, idleWorldMs },
     ...hooks,
     ...(hooks !== undefined && page ? { authorize: withSpectators(hooks.authorize) } : {}),
     onEvent: (event) => {

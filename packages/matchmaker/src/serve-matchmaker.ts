@@ -72,9 +72,8 @@ export async function serveMatchmaker(
     );
   }
   const matchmaker = await createMatchmaker(options);
-  const { maxWatches, maxCalls, reservedCalls, maxConnectionsPerAddress } = settingsFrom(
-    options.settings,
-  );
+  const { maxWatches, maxCalls, reservedCalls, maxConnectionsPerAddress, listenBacklog } =
+    settingsFrom(options.settings);
   // Each call may have its own connection; the matchmaker limits the calls.
   const maxStreams = maxWatches + maxCalls + reservedCalls;
   try {
@@ -88,6 +87,7 @@ export async function serveMatchmaker(
       maxStreams,
       maxConnections: maxStreams,
       maxConnectionsPerAddress,
+      listenBacklog,
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
       pingIntervalMs,

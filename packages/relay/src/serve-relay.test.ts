@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { connect as connectHttp2 } from "node:http2";
 import { create } from "@bufbuild/protobuf";
 import { connect } from "@dm-env-rpc/client";
 import { EnvironmentStateType, JoinWorldRequestSchema } from "@dm-env-rpc/protocol";
@@ -30,6 +31,34 @@ function large(): Parameters<ServerStream["send"]>[0] {
     case: "step",
     value: { state: EnvironmentStateType.RUNNING, observations: [{ uid: 1, tensor }] },
   };
+}
+
+/** A program that receives streams and answers nothing. */
+const silent = {
+  ready: Promise.resolve(),
+  accept(stream: ServerStream) {
+    stream.start({ onMessage() {}, onEnd() {}, onDrain() {}, onClose() {} });
+  },
+};
+
+/** Calls Process and sends the first `bytes` of a larger message. */
+function sendHalf(address: string, bytes: number) {
+  const session = connectHttp2(address);
+  session.on("error", () => {});
+  const call = session.request({
+    ":method": "POST",
+    ":path": "/dm_env_rpc.v1.Environment/Process",
+    "content-type": "application/grpc",
+  });
+  const message = Buffer.alloc(bytes);
+  message.writeUInt32BE(2 * bytes, 1);
+  call.on("error", () => {});
+  call.write(message);
+  const status = new Promise((resolve) => {
+    call.on("trailers", (trailers) => resolve(trailers["grpc-status"]));
+  });
+  call.resume();
+  return { status, [Symbol.dispose]: () => session.destroy() };
 }
 
 describe("a relay", () => {
@@ -175,6 +204,15 @@ describe("a relay", () => {
     const program = await dialed(served.dial, gameToken);
     await program[Symbol.asyncDispose]();
     await expect.poll(() => served.relay.programs()).toEqual([]);
+  });
+
+  it("bounds the bytes that the agents of all ports hold together", async () => {
+    await using served = await serving({ limits: { maxBufferedBytes: 300_000 } });
+    await using first = await dialOut(silent, { relay: served.dial, token: gameToken });
+    await using second = await dialOut(silent, { relay: served.dial, token: otherToken });
+    using smaller = sendHalf(first.address, 140_000);
+    using larger = sendHalf(second.address, 200_000);
+    expect(await Promise.race([smaller.status, larger.status])).toBe("8");
   });
 
   it("buffers a bounded number of bytes for an agent that does not read, and delays no other agent", async () => {

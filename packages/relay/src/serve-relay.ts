@@ -123,6 +123,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     tls,
     allowedOrigins: options.allowedOrigins,
     codecs: rawCodecs,
+    buffered,
     onError: (error: Error) => emit({ kind: "transport-error", error }),
   };
   let isClosing = false;

@@ -13,6 +13,11 @@ export class ListenLimitTable {
    * refused with an error. Default 10,000.
    */
   readonly maxConnectionsPerAddress: Limit = { default: 10_000, unit: "count" };
+  /**
+   * Connections that wait to be accepted while the process is busy. Further ones wait a second or more, until their client
+   * tries again. The kernel's own limit applies, too (`net.core.somaxconn` on Linux). Default 4,096.
+   */
+  readonly listenBacklog: Limit = { default: 4_096, unit: "count", most: 2 ** 31 - 1 };
   /** Open streams on one HTTP/2 connection; clients queue or refuse further ones. Default 256. */
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
   /**

@@ -62,18 +62,19 @@ type Place = { readonly host: string; readonly port: number } | { readonly path:
 /**
  * Listens, and resolves with the port, which is 0 for a Unix domain socket.
  *
+ * @param backlog Connections that wait to be accepted.
  * Replaces the file of a Unix domain socket that a dead process left behind.
  *
  * @throws DmEnvRpcError UNAVAILABLE if the address cannot be listened on.
  */
-export async function bind(server: Server, place: Place): Promise<number> {
+export async function bind(server: Server, place: Place, backlog: number): Promise<number> {
   try {
-    return await listenOn(server, place);
+    return await listenOn(server, place, backlog);
   } catch (cause) {
     const error = toError(cause);
     if ("path" in place && codeOf(error) === "EADDRINUSE" && (await isAbandoned(place.path))) {
       await unlink(place.path);
-      return bind(server, place);
+      return bind(server, place, backlog);
     }
     const [at, why] =
       "path" in place
@@ -83,10 +84,10 @@ export async function bind(server: Server, place: Place): Promise<number> {
   }
 }
 
-function listenOn(server: Server, place: Place): Promise<number> {
+function listenOn(server: Server, place: Place, backlog: number): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen({ ...place }, () => {
+    server.listen({ ...place, backlog }, () => {
       server.off("error", reject);
       const address = server.address();
       resolve(typeof address === "object" && address !== null ? address.port : 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConnectRouter, ContextValues } from "@connectrpc/connect";
+import type { BufferedBytes } from "../limits/buffered-bytes.ts";
 import type { ListenLimits } from "../limits/listen-limits.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
@@ -106,6 +107,11 @@ export interface ListenOptions extends Partial<ListenLimits> {
   readonly webSockets?: ReadonlyMap<string, WebSocketRoute> | undefined;
   /** Files to serve to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
+  /**
+   * Account of undelivered bytes that the listeners of a process share, with limits of its own; its owner stops it.
+   * Default: one of the listener's own.
+   */
+  readonly buffered?: BufferedBytes | undefined;
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**

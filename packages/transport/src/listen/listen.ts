@@ -56,7 +56,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const { pingIntervalMs, idleConnectionMs } = limits;
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
-  const buffered = new BufferedBytes(limits);
+  const buffered = options.buffered ?? new BufferedBytes(limits);
   const rates = new RequestRates(limits.maxRequestsPerSecond);
   let streams = 0;
   const countStream = (): (() => void) => {
@@ -214,10 +214,13 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const port = await bind(
     server,
     path === undefined ? { host, port: options.port ?? 0 } : { path },
+    limits.listenBacklog,
   );
   server.on("error", onError);
   const close = createClose(server, connections, routes, sockets, () => {
-    buffered.stop();
+    if (options.buffered === undefined) {
+      buffered.stop();
+    }
     webSockets.stop();
   });
   return {
