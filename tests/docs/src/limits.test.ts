@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
 import { defaultSettings } from "@dm-env-rpc/matchmaker";
+import { defaultRelayLimits } from "@dm-env-rpc/relay";
 import { defaultLimits } from "@dm-env-rpc/server";
+import { ListenLimitTable } from "@dm-env-rpc/transport";
 import { expect, it } from "vitest";
 import { root } from "./pages.ts";
 
+/** The limits of a relay that no other listener has. */
+const relayOnly = Object.fromEntries(
+  Object.entries(defaultRelayLimits).filter(([name]) => !(name in new ListenLimitTable())),
+);
+
 it.each([
   ["docs/run-a-fleet.md", defaultLimits],
+  ["packages/relay/README.md", relayOnly],
   ["packages/matchmaker/README.md", defaultSettings],
 ])("%s tells every default", (path, defaults) => {
   const rows = readFileSync(root + path, "utf8").matchAll(
@@ -22,6 +30,10 @@ it.each([
   {
     paths: ["packages/transport/src/limits/listen-limits.ts", "packages/server/src/host/limits.ts"],
     defaults: defaultLimits,
+  },
+  {
+    paths: ["packages/transport/src/limits/listen-limits.ts", "packages/relay/src/limits.ts"],
+    defaults: defaultRelayLimits,
   },
   { paths: ["packages/matchmaker/src/settings.ts"], defaults: defaultSettings },
 ])("the docstrings of $paths tell the defaults", ({ paths, defaults }) => {

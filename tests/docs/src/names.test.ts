@@ -1,15 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
+import { clockNames } from "@dm-env-rpc/conformance";
 import { MatchFunctionSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { dtypes } from "@dm-env-rpc/tensor-codec";
 import { expect, it } from "vitest";
 import { readPage, root } from "./pages.ts";
 
-it("packages/server/README.md has a row for every clock", () => {
-  const source = readFileSync(`${root}packages/server/src/browser.ts`, "utf8");
-  const clocks = [...source.matchAll(/\b(\w+) \} from "\.\/clocks\//g)].map(([, name]) => name);
-  expect(clocks).toContain("lockstep");
-  expect(inRows("packages/server/README.md")).toEqual(expect.arrayContaining(clocks));
+/** The clocks that the server's package exports. */
+const clocks = [
+  ...readFileSync(`${root}packages/server/src/browser.ts`, "utf8").matchAll(
+    /\b(\w+) \} from "\.\/clocks\//g,
+  ),
+].map(([, name]) => name);
+
+it.each(["packages/server/README.md", "docs/clocks.md", "apps/gridworld-server/README.md"])(
+  "%s has a row for every clock",
+  (path) => {
+    expect(clocks).toContain("lockstep");
+    expect(inRows(path)).toEqual(expect.arrayContaining(clocks));
+  },
+);
+
+it("docs/glossary.md names every clock", () => {
+  const named = readPage("docs/glossary.md").spans.map(({ text }) => text);
+  expect(named).toEqual(expect.arrayContaining(clocks));
+});
+
+it("the conformance suite knows every clock", () => {
+  expect(new Set(clockNames)).toEqual(new Set(clocks));
+});
+
+it("the tests in Python play on every clock that waits for its agents", () => {
+  const conftest = readFileSync(`${root}python/tests/conftest.py`, "utf8");
+  const [, samples = ""] = /^SAMPLES = \(([^)]*)\)/m.exec(conftest) ?? [];
+  const played = [...samples.matchAll(/"([^"]+)"/g)].map(([, name]) =>
+    name === "gridworld" ? "lockstep" : name,
+  );
+  const waiting = clocks.filter((name) => name !== "realtime");
+  expect(played).toEqual(expect.arrayContaining(waiting));
 });
 
 it("packages/tensor-codec/README.md has a row for every dtype", () => {

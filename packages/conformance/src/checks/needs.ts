@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Check } from "../check.ts";
-import { agentCounts, type ClockName } from "../config.ts";
+import { agentCounts, type ClockName, clockNames } from "../config.ts";
 
 type Need = NonNullable<Check["notFor"]>;
 
@@ -31,6 +31,21 @@ export function needsClock(...clocks: readonly ClockName[]): Need {
       ? undefined
       : `"clock" of the config is ${clock === undefined ? "not given" : `"${clock}"`}`;
 }
+
+/** True for a clock on which a step waits for the steps of other agents. */
+const waits: Readonly<Record<ClockName, boolean>> = {
+  lockstep: true,
+  turns: true,
+  realtime: false,
+  freeRunning: false,
+  wakeUp: true,
+};
+
+/** Requires a clock on which a step waits for the steps of other agents. */
+export const needsWaiting: Need = needsClock(...clockNames.filter((name) => waits[name]));
+
+/** Requires a clock on which no step waits for the steps of other agents. */
+export const needsNoWaiting: Need = needsClock(...clockNames.filter((name) => !waits[name]));
 
 /** Requires worlds that can be joined as a batch. */
 export const needsBatches: Need = ({ batches }) =>

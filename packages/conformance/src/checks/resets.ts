@@ -6,7 +6,7 @@ import { expectThat } from "../mismatch.ts";
 import { requests } from "../requests.ts";
 import { ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
 import type { Stage } from "../stage.ts";
-import { needsAll, needsClock, needsSeveral } from "./needs.ts";
+import { needsAll, needsSeveral, needsWaiting } from "./needs.ts";
 
 /** Returns the state in an agent's next response. */
 async function next(
@@ -258,7 +258,7 @@ export const resetChecks: readonly Check[] = [
   ...checksOf(44, 'behaviours.md, "Resets"', {
     "releases-blocked-steps": {
       title: "A reset of the world answers a blocked step with INTERRUPTED.",
-      notFor: needsAll(needsSeveral(2), needsClock("lockstep", "turns", "wakeUp")),
+      notFor: needsAll(needsSeveral(2), needsWaiting),
       async run(stage) {
         const { world, one, other } = await stage.twoRunning();
         const step = other.keepStepping();

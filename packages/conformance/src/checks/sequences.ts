@@ -5,7 +5,7 @@ import { type Check, checksOf } from "../check.ts";
 import { expectThat } from "../mismatch.ts";
 import { requests } from "../requests.ts";
 import { strangeUid, uidsOf } from "../samples.ts";
-import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.ts";
+import { needsAll, needsClock, needsNoWaiting, needsSeveral, needsShortSequence } from "./needs.ts";
 
 /** Behaviours 60–62 and 65: sequences that agents share. */
 export const sequenceChecks: readonly Check[] = [
@@ -32,7 +32,7 @@ export const sequenceChecks: readonly Check[] = [
     "told-at-the-next-step": {
       title:
         "An agent that was idle when its sequence ended receives the end with its next step, with observations.",
-      notFor: needsAll(needsSeveral(2), needsShortSequence, needsClock("realtime", "freeRunning")),
+      notFor: needsAll(needsSeveral(2), needsShortSequence, needsNoWaiting),
       async run(stage) {
         const { create } = stage.config.shortSequence ?? { create: {} };
         const { agents } = await stage.running(2, await stage.world(create));

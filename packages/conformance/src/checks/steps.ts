@@ -5,7 +5,7 @@ import { type Check, checksOf } from "../check.ts";
 import { expectThat, Mismatch } from "../mismatch.ts";
 import { requests } from "../requests.ts";
 import { act, ofAnotherDType, strangeUid, uidsOf } from "../samples.ts";
-import { needsAll, needsClock, needsSeveral, needsShortSequence } from "./needs.ts";
+import { needsAll, needsClock, needsNoWaiting, needsSeveral, needsShortSequence } from "./needs.ts";
 
 function checkObservation(name: string, spec: TensorSpec, { tensor }: UidTensor): void {
   expectThat(tensor.dtype === spec.dtype, `"${name}" as ${spec.dtype}`, tensor.dtype);
@@ -197,7 +197,7 @@ export const stepChecks: readonly Check[] = [
     "does-not-wait": {
       title:
         "In real time and free running, an agent's step does not wait for the other agents' steps.",
-      notFor: needsAll(needsSeveral(2), needsClock("realtime", "freeRunning")),
+      notFor: needsAll(needsSeveral(2), needsNoWaiting),
       async run(stage) {
         const { agents } = await stage.running(2);
         await agents[0]?.step();
