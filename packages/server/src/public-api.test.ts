@@ -34,7 +34,7 @@ test("the public names are these", () => {
   `);
 });
 
-test("a page has all of them but those that need a port", () => {
+test("the build for pages has all public names except those that need a port", () => {
   const missing = Object.keys(api).filter((name) => !(name in page));
   expect(missing.sort()).toEqual(["addReflection", "createHealthBoard", "serve"]);
 });

@@ -20,7 +20,7 @@ export type ClockName = {
 
 /** A clock as tests make it. */
 export interface TestedClock {
-  /** True if a step waits for other agents, so that the clock takes a deadline for slow ones. */
+  /** True if a step waits for other agents, so that the clock has a deadline for slow agents. */
   readonly waits: boolean;
   /** @param options Ignored by a clock that does not wait. */
   make(options?: DeadlineOptions): Clock;
@@ -41,7 +41,7 @@ export const clockNames = Object.keys(clocks) as readonly ClockName[];
 /** The names of the clocks on which a step waits for other agents. */
 export const waitingClocks: readonly ClockName[] = clockNames.filter((name) => clocks[name].waits);
 
-/** The names of the clocks on which the world advances with its agents' steps alone. */
+/** The names of the clocks on which the world advances only with its agents' steps. */
 export const steppedClocks: readonly ClockName[] = clockNames.filter(
   (name) => clocks[name].make().continuous !== true,
 );

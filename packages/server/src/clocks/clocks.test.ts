@@ -34,7 +34,7 @@ describe("freeRunning", () => {
     expect(ticks(log)).toEqual(["tick 1:1", "tick 1:2", "tick 2:5"]);
   });
 
-  it("behaviour 61: tells the others the end at their next step", async () => {
+  it("behaviour 61: delivers the end to the other agents at their next steps", async () => {
     const { one, two } = await setUp(2, { clock: freeRunning() }, 2);
     await Promise.all([one.step(), two.step()]);
     await one.step({ add: 1 });
@@ -45,7 +45,7 @@ describe("freeRunning", () => {
     });
   });
 
-  it("takes the steps that waited once the world is no longer blocked", async () => {
+  it("plays the steps that waited once the world is no longer blocked", async () => {
     const { one, two, three, server, world } = await setUp(3, {
       clock: freeRunning(),
       onLeave: "block",
@@ -117,7 +117,7 @@ describe("turns", () => {
     expect((await three.step({ add: 1 })).observations["total"]).toBe(1);
   });
 
-  it("behaviour 37: goes by the order that the world chooses", async () => {
+  it("behaviour 37: follows the order that the world chooses", async () => {
     const order: number[] = [];
     const backwards = defineWorld({
       name: "backwards",
@@ -161,7 +161,7 @@ describe("turns", () => {
 });
 
 describe("realtime", () => {
-  it("behaviour 54: the world runs on when no agent steps, with its latest actions", async () => {
+  it("behaviour 54: the world advances when no agent steps, with the latest actions", async () => {
     const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) });
     await one.step();
     time.advance(200);
@@ -196,7 +196,7 @@ describe("realtime", () => {
   });
 
   it.each(["next", "newest"] as const)(
-    "behaviour 64: an action that a step leaves out keeps its value (%s)",
+    "behaviour 64: an action that a step omits keeps its value (%s)",
     async (answer) => {
       const clock = realtime({ ticksPerSecond: 10, answer });
       const { one, time, log } = await setUp(1, { clock });
@@ -297,7 +297,7 @@ describe("realtime", () => {
     });
   });
 
-  it("behaviour 65: an agent that does not know of a sequence is not told its end", async () => {
+  it("behaviour 65: an agent does not receive the end of a sequence in which it has not stepped", async () => {
     const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) }, 2);
     await one.step();
     const last = one.step();
@@ -329,7 +329,7 @@ describe("realtime", () => {
     expect(log.filter((event) => event.startsWith("start"))).toEqual(["start 1", "start 1"]);
   });
 
-  it("behaviour 66: ticks in time beside an agent that is reset all the time", async () => {
+  it("behaviour 66: keeps its tick schedule while an agent is reset all the time", async () => {
     const { one, time, log } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) });
     await one.step();
     for (let i = 0; i < 50; i++) {
@@ -340,7 +340,7 @@ describe("realtime", () => {
     expect(ticks(log)).toHaveLength(5);
   });
 
-  it("behaviour 66: keeps its rate for a minute where every timer is late", async () => {
+  it("behaviour 66: keeps its rate for a minute if every timer is late", async () => {
     const manual = manualTime();
     const late: TimeSource = {
       now: () => manual.now(),
@@ -364,7 +364,7 @@ describe("realtime", () => {
     expect(Math.abs(ticks(log).length - 3_600)).toBeLessThanOrEqual(4);
   });
 
-  it("behaviour 66: counts and reports the ticks that it left out, and keeps the times of the others", async () => {
+  it("behaviour 66: counts and reports skipped ticks, and does not shift the others", async () => {
     const time = manualTime();
     const events: ServerEvent[] = [];
     const tickedAt: number[] = [];
@@ -402,7 +402,7 @@ describe("realtime", () => {
     ]);
   });
 
-  it("stops when its agents are gone", async () => {
+  it("stops when its agents have left", async () => {
     const { one, time } = await setUp(1, { clock: realtime({ ticksPerSecond: 10 }) });
     await one.step();
     const { timers } = time;

@@ -24,7 +24,7 @@ async function setUp(count: number, options: TallyOptions, settings = {}) {
 }
 
 describe("the deadline of first steps", () => {
-  it("behaviour 60: removes only late agents, none that waited, in any order of joining", async () => {
+  it("behaviour 60: removes only late agents, in any order of joining", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, three, time, log } = await setUp(3, { clock });
     const first = [two.step(), three.step()];
@@ -67,7 +67,7 @@ describe("the deadline of first steps", () => {
 });
 
 describe("the deadline of lockstep", () => {
-  it("behaviour 37: runs anew when the agent that waited has gone", async () => {
+  it("behaviour 37: restarts when the agent that waited has left", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, three, time } = await setUp(3, { clock });
     await Promise.all([one.step(), two.step(), three.step()]);

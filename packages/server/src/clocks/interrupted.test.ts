@@ -80,7 +80,7 @@ it("clocks have names, and real time repeats actions by default", () => {
 });
 
 describe("freeRunning", () => {
-  it("behaviour 68: goes on to the next step that waited when the first one is refused", async () => {
+  it("behaviour 68: continues with the next waiting step when the first one is refused", async () => {
     const { server, world, one, two, three } = await grow(freeRunning());
     await Promise.all([one.step(), two.step(), three.step()]);
     await three.leave();
@@ -96,7 +96,7 @@ describe("freeRunning", () => {
 });
 
 describe("realtime", () => {
-  it("behaviour 29: ticks on once the world is no longer blocked, at its old times", async () => {
+  it("behaviour 29: continues its tick schedule once the world is no longer blocked", async () => {
     const clock = realtime({ ticksPerSecond: 10 });
     const { one, two, server, world, log, events, pass } = await setUp(2, {
       clock,
@@ -118,7 +118,7 @@ describe("realtime", () => {
 describe("turns", () => {
   const slow = { deadlineMs: 50, onMissedDeadline: "leave" } as const;
 
-  it("behaviour 24: fails a world that gives the turn to an agent that is not there", async () => {
+  it("behaviour 24: fails a world that gives the turn to an agent outside the sequence", async () => {
     const world = defineWorld({
       name: "wrong turn",
       clock: turns(),
@@ -132,7 +132,7 @@ describe("turns", () => {
     await expect(one.step()).rejects.toThrow(/^13: .*chose agent 7, which is not RUNNING/);
   });
 
-  it("behaviour 37: no agent is late any more when the agent that waited has left", async () => {
+  it("behaviour 37: counts no agent as late once the agent that waited has left", async () => {
     const { one, two, pass, missed } = await setUp(2, { clock: turns(slow) });
     const second = two.step();
     await one.step();
@@ -146,7 +146,7 @@ describe("turns", () => {
     expect((await two.step({ add: 1 })).state).toBe("RUNNING");
   });
 
-  it("behaviour 29: a blocked world makes no agent late, and does not advance until another has joined", async () => {
+  it("behaviour 29: counts no agent as late while the world is blocked, and does not advance until another has joined", async () => {
     const { one, two, three, server, world, log, pass, missed } = await setUp(3, {
       clock: turns(slow),
       onLeave: "block",
@@ -171,7 +171,7 @@ describe("turns", () => {
     expect(ticks(log).at(-1)).toBe("tick 3:4");
   });
 
-  it("behaviour 68: a move after a refused one is played, also where it waited for a blocked world", async () => {
+  it("behaviour 68: a move after a refused one is played, even if it waited for a blocked world", async () => {
     const { server, world, one, two, three } = await grow(turns());
     const [second, third] = [two.step(), three.step()];
     await one.step();
@@ -189,7 +189,7 @@ describe("turns", () => {
 describe("wakeUp", () => {
   const slow = { deadlineMs: 50, onMissedDeadline: "leave", action: "sleep" } as const;
 
-  it("behaviour 37: does not count agents that sleep and have left", async () => {
+  it("behaviour 37: does not wait for sleeping agents that have left", async () => {
     const { one, two, three, log } = await setUp(3, { clock: wakeUp({ action: "sleep" }) });
     await Promise.all([one.step(), two.step(), three.step()]);
     void one.step({ sleep: 9 });
@@ -202,7 +202,7 @@ describe("wakeUp", () => {
     expect((await waiting).state).toBe("RUNNING");
   });
 
-  it("behaviour 29: makes no agent late while the world is blocked", async () => {
+  it("behaviour 29: counts no agent as late while the world is blocked", async () => {
     const { one, two, three, server, world, pass, missed } = await setUp(3, {
       clock: wakeUp(slow),
       onLeave: "block",

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { mergeActions } from "./merge-actions.ts";
 
 describe("actions in force", () => {
-  it("are those of the first step, and stay without another", () => {
+  it("are those of the first step until another step changes them", () => {
     expect(mergeActions(undefined, {})).toBeUndefined();
     expect(mergeActions(undefined)).toBeUndefined();
     expect(mergeActions(undefined, { jump: true })).toEqual({ jump: true });
@@ -12,7 +12,7 @@ describe("actions in force", () => {
     expect(mergeActions(inForce, {})).toBe(inForce);
   });
 
-  it("change name by name, nested ones too", () => {
+  it("change name by name, at every level of nesting", () => {
     const inForce = { jump: true, legs: { left: 1, right: 2 } };
     expect(mergeActions(inForce, { legs: { left: 3 } })).toEqual({
       jump: true,

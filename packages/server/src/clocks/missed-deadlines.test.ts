@@ -40,7 +40,7 @@ describe.each(waitingClocks)("behaviour 37: on the clock %s, a slow agent", (nam
   const make = (onMissedDeadline: MissedDeadlinePolicy) =>
     clocks[name].make({ deadlineMs, onMissedDeadline });
 
-  it("misses the deadline of the beginning once, however long it is waited for", async () => {
+  it("misses the first-step deadline once, however long the world waits for it", async () => {
     const { late, two, three, pass } = await setUp(make("wait"));
     const begun = Promise.race([two.step(), three.step()]);
     await pass(5);
@@ -48,7 +48,7 @@ describe.each(waitingClocks)("behaviour 37: on the clock %s, a slow agent", (nam
     expect(await isBlocked(begun)).toBe(true);
   });
 
-  it("misses the deadline of a step once, even if others step, and that of its next step again", async () => {
+  it("misses the deadline of a step once, even if others step, and again the deadline of its next step", async () => {
     const { late, slow, two, three, pass } = await setUp(make("wait"));
     for (const peer of [slow, two, three]) {
       void peer.step();
@@ -66,7 +66,7 @@ describe.each(waitingClocks)("behaviour 37: on the clock %s, a slow agent", (nam
     expect(late.filter((agent) => agent === 1)).toEqual([1, 1]);
   });
 
-  it("misses one for each tick that goes on without it", async () => {
+  it("misses one deadline for each tick that advances without it", async () => {
     const { late, slow, two, three, pass } = await setUp(make("default-action"));
     for (const peer of [slow, two, three]) {
       void peer.step();

@@ -54,7 +54,10 @@ export interface Clock extends DeadlineOptions {
   start(sequence: SequenceControl): ClockDriver;
 }
 
-/** Events of a sequence that its clock reacts to. While the world advances, only `closed` is reported, if it is destroyed. */
+/**
+ * Events of a sequence that its clock reacts to. While the world advances, only `closed` can be
+ * reported, if the world is destroyed.
+ */
 export interface ClockDriver {
   /**
    * The sequence opened. Seats whose first step is outstanding wait for its answer. Unless the
@@ -95,7 +98,10 @@ export interface SequenceControl {
   readonly running: ReadonlySet<ClockSeat>;
   /** Number of RUNNING agents with a step outstanding. */
   readonly waiting: number;
-  /** True while the world must not advance: another agent has to join first, or the one of a held seat to come back. */
+  /**
+   * True while the world must not advance because it waits for an agent to join or to resume its
+   * seat.
+   */
   readonly blocked: boolean;
   /** Milliseconds since some fixed moment. */
   now(): number;

@@ -70,7 +70,7 @@ describe("defineEnvironment", () => {
     ]);
   });
 
-  it("gives each agent an instance of its own, which waits for no other agent", async () => {
+  it("gives each agent its own instance, which waits for no other agent", async () => {
     const { one, two } = await setUp(2);
     const first = await one.step();
     expect(first).toMatchObject({ state: "RUNNING", observations: { "body.x": 0, reward: 0 } });
@@ -86,7 +86,7 @@ describe("defineEnvironment", () => {
     expect((await one.step()).observations["body.x"]).toBe(0);
   });
 
-  it("gives each a seed of its own, the same for the same world seed and order", async () => {
+  it("gives each agent its own seed, determined by the world's seed and the order of joining", async () => {
     const starts = async () => {
       const { one, two } = await setUp(2);
       return [(await one.step()).observations["start"], (await two.step()).observations["start"]];
@@ -96,7 +96,7 @@ describe("defineEnvironment", () => {
     expect(await starts()).toEqual([one, two]);
   });
 
-  it("passes the settings of the join, and refuses more agents than there is room for", async () => {
+  it("passes the settings of the join, and refuses more agents than `agents.max`", async () => {
     const { server, world } = await setUp(2);
     const third = connectPeer(server);
     await third.join(world, { name: "ada" });

@@ -62,8 +62,8 @@ export interface SingleAgentDefinition<
   /** Number of agents, each with an environment of its own. */
   readonly agents?: FromSettings<AgentCounts, SettingValues<S>> | undefined;
   /**
-   * A destroy with agents joined is refused (`refuse`, default), waits for them to
-   * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
+   * A destroy with agents joined is refused (`refuse`, default), waits for them to leave (`drain`,
+   * until `drainDeadlineMs`), or answers their next requests with errors (`force`).
    */
   readonly onDestroy?: DestroyPolicy | undefined;
   /** Default 30,000. */

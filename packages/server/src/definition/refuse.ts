@@ -15,9 +15,10 @@ export class StepRefusal extends Error {
 
 /**
  * Creates the error with which `step` refuses the actions of the only agent that acts in a tick, as
- * in an environment or on the clock `turns`. Throwing it declares that nothing has changed. The agent receives
- * `error` and may step again; its deadline keeps running. If a missed deadline repeated the actions, `step` is called once
- * more, without them. Any other error that `step` throws ends the world.
+ * in an environment or on the clock `turns`. Throwing it declares that nothing has changed. The
+ * agent receives `error` and may step again; its deadline keeps running. If a missed deadline
+ * repeated the actions, `step` is called again without them. Any other error that `step` throws
+ * ends the world.
  *
  * @example
  * function step({ field = 0 }: { field?: number }) {

@@ -84,7 +84,7 @@ describe("a seed that the author did not declare", () => {
         await peer.reset({ seed: 1n });
       },
     ],
-  ])("is refused at a %s where others share the numbers", async (what, ask) => {
+  ])("is refused at a %s in a world whose agents share the random source", async (what, ask) => {
     const peer = connectPeer(serverOf(die));
     const world = await peer.createWorld();
     await expect(ask(peer, world)).rejects.toThrow(
@@ -104,7 +104,7 @@ describe("a seed that the author did not declare", () => {
     expect(await faces(another)).toEqual(seen);
   });
 
-  it("seeds it anew at its reset, for the agent alone, and the numbers go on from there", async () => {
+  it("at an agent's reset, reseeds that agent's environment and no other", async () => {
     const server = serverOf(ownDie);
     const world = await connectPeer(server).createWorld({ seed: 5n });
     const [one, other, joined] = [1, 2, 3].map(() => connectPeer(server)) as [Peer, Peer, Peer];
@@ -166,7 +166,7 @@ describe("a seed that the author did not declare", () => {
     );
   });
 
-  it("gives way to one that the author declares", async () => {
+  it("is replaced by a setting `seed` that the author declares", async () => {
     const strict = defineEnvironment({
       name: "strict",
       settings: { seed: t.int32({ min: 1, max: 9 }), "map.name": optional(t.string()) },
@@ -200,7 +200,7 @@ describe("a seed that the author did not declare", () => {
   });
 });
 
-it("the settings of an agent's resets reach its environment, and hold from then on", async () => {
+it("the settings of an agent's resets reach its environment, and apply to all later sequences", async () => {
   const seen: object[] = [];
   const maze = defineEnvironment({
     name: "maze",

@@ -320,8 +320,8 @@ export interface WorldRules<
    */
   readonly lateEntry?: "now" | "next-sequence" | undefined;
   /**
-   * A destroy with agents joined is refused (`refuse`, default), waits for them to
-   * leave (`drain`, forced after `drainDeadlineMs`), or makes their next requests errors (`force`).
+   * A destroy with agents joined is refused (`refuse`, default), waits for them to leave (`drain`,
+   * until `drainDeadlineMs`), or answers their next requests with errors (`force`).
    */
   readonly onDestroy?: DestroyPolicy | undefined;
   /** Default 30,000. */

@@ -42,7 +42,7 @@ function duel(log: string[]) {
   });
 }
 
-it("only agents that a tick affected are asked about, once each", async () => {
+it("`reward` and `status` are read only for agents that a tick affected, once each", async () => {
   const log: string[] = [];
   const server = createEnvironmentServer({ worlds: [duel(log)] });
   const world = await connectPeer(server).createWorld();

@@ -256,7 +256,7 @@ describe("the engine", () => {
     );
   });
 
-  it("refuses a step or a reset of an agent with a step outstanding, which is answered as before", () => {
+  it("refuses a step or a reset of an agent with a step outstanding, and still answers that step", () => {
     const table = tableOf(2);
     const first = table.step(0);
     expect(statesOf(table.step(0))).toEqual([9]);
@@ -302,7 +302,7 @@ describe("the engine", () => {
     expect(table.world.state).toMatchObject({ ticks: 2, returns: 2, returnSum: 3 });
   });
 
-  it("counts the rewards of ticks that an agent did not step in", () => {
+  it("counts the rewards of ticks in which an agent did not step", () => {
     const table = tableOf(2, { clock: realtime({ ticksPerSecond: 10 }) });
     table.step(0);
     table.step(1);
@@ -355,7 +355,7 @@ describe("the engine", () => {
     expect(shown()).toBe("false false");
   });
 
-  it("ticks as long as the clock asks for it", () => {
+  it("ticks for as long as the clock requests ticks", () => {
     let ticks = 0;
     const table = tableOf(1, {
       clock: wakeUp({ action: "sleep" }),
@@ -588,7 +588,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     return table;
   }
 
-  it("has its request answered once, whatever it waited for", () => {
+  it("has its outstanding request answered once, whatever the request waited for", () => {
     for (const policy of ["block", "continue", "terminate"] as const) {
       const table = keyed(2, { onDrop: { holdMs, policy } });
       const first = table.step(0);
@@ -607,7 +607,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect([table.left.get(1), table.time.timers]).toEqual([1, 0]);
   });
 
-  it("has a seat until it leaves it", () => {
+  it("keeps its seat until it leaves", () => {
     const table = keyed(2, { onDrop: { holdMs } });
     const seats = (): boolean[] => ["key 1", "key 2"].map((key) => table.world.hasSeat(key));
     expect(seats()).toEqual([true, false]);
@@ -661,7 +661,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(seen.map(({ tensor }) => tensor.data)).toEqual([Int32Array.of(1)]);
   });
 
-  it("fails the world whose exit fails, and the error names it", () => {
+  it("fails the world if `exit` throws, and the error names `exit`", () => {
     const table = keyed(2, {
       onDrop: { holdMs },
       create: () => ({
@@ -678,7 +678,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(table.world.state.gone?.message).toMatch(/"exit" failed: no way out/);
   });
 
-  it("holds up no reset of the world", () => {
+  it("does not delay a reset of the world", () => {
     const table = keyed(2, { onDrop: { holdMs } });
     table.step(0);
     table.step(1);
@@ -690,7 +690,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(table.answers.at(-2)).toEqual([undefined]);
   });
 
-  it("is waited for until the deadline of first steps when it is back", () => {
+  it("once it is back, is waited for until the deadline of first steps", () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "default-action" });
     const table = keyed(2, { clock, onDrop: { holdMs, policy: "block" } });
     table.drop(0);
@@ -704,7 +704,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(statesOf(first)).toEqual(["step"]);
   });
 
-  it("has the specs of the reset that it waited for", () => {
+  it("has the specs of the reset during which its stream was lost", () => {
     const table = keyed(2, {
       onReset: "wait",
       onDrop: { holdMs, policy: "block" },
@@ -757,7 +757,7 @@ describe("the events of a world", () => {
     expect(kindsOf(table)).toHaveLength(5);
   });
 
-  it("report that its create refused the settings", () => {
+  it("report that `create` refused the settings", () => {
     const table = tableOf(0, {
       create: () => {
         throw new DmEnvRpcError("INVALID_ARGUMENT", "no such map");
@@ -776,7 +776,7 @@ it("closing cancels the first-step deadline and refuses outstanding first steps"
   expect([statesOf(first), table.time.timers]).toEqual([[14], 0]);
 });
 
-it("behaviour 30: a world that ends when it is empty ends with its last agent, or at once", () => {
+it("behaviour 30: `destroyWhenEmpty` destroys a world when its last agent leaves, or at once if it is empty", () => {
   const empty = tableOf(0);
   empty.world.destroyWhenEmpty();
   expect(empty.world.state.gone?.code).toBe("NOT_FOUND");

@@ -67,8 +67,9 @@ interface Play {
  * The rules of the protocol for one world: every transition of its seats and sequences, and the only
  * writer of its state.
  *
- * Each public method is one transition, except `hasSeat` and the getters, which only read. `WorldHost` runs one at a
- * time and passes what they throw to `fail`; only `destroyNow` and `fail` may run while another one is pending.
+ * Each public method is one transition, except `hasSeat` and the getters, which only read.
+ * `WorldHost` runs one transition at a time and passes thrown errors to `fail`; only `destroyNow`
+ * and `fail` may run while another transition is pending.
  *
  * A step enters by `step`. The clock answers it, now or later, through `SequenceControl`, unless the sequence of its
  * agent ends: `#endFor` answers with the end.
@@ -359,8 +360,8 @@ export class Engine {
   }
 
   /**
-   * Takes an agent out. Later requests are answered with the reason, if there is one; an outstanding one is not answered:
-   * its stream is lost, or answers it.
+   * Removes an agent. Its later requests are answered with the reason, if any. An outstanding
+   * request is not answered here: its stream is lost, or answers it.
    */
   #remove(seat: Seat, reason: DmEnvRpcError | undefined): void {
     const state = this.#state;
@@ -432,8 +433,9 @@ export class Engine {
   // ——— A step arrives (behaviours 32, 34, 35, 62).
 
   /**
-   * A step that is refused as it arrives changes nothing: it is read and checked before anything else happens. One that
-   * the world refuses later, in its tick, has counted as the agent's step.
+   * Processes a step. A step that is refused on arrival changes nothing, because it is read and
+   * checked before anything else happens. A step that the world refuses later, in its tick, has
+   * counted as the agent's step.
    */
   step(seat: Seat, request: StepRequest, reply: Reply): void {
     const { state, specs } = seat;
@@ -477,9 +479,11 @@ export class Engine {
   }
 
   /**
-   * Processes a step of several agents, in order; all are checked before the first is made.
+   * Processes the steps of several agents, in order. All steps are checked before the first is
+   * processed.
    *
-   * @param refuse Receives the error and index of the first refused step; then no step is made.
+   * @param refuse Receives the error and index of the first refused step; no step is processed
+   * then.
    */
   stepAll(steps: readonly RowStep<Seat>[], refuse: (error: unknown, index: number) => void): void {
     for (const [index, { seat, request }] of steps.entries()) {

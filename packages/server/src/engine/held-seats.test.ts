@@ -60,35 +60,32 @@ describe("behaviour 77: an agent whose stream is lost", () => {
   it.each([
     ["lockstep", lockstep()],
     ["freeRunning", freeRunning()],
-  ])(
-    "comes back to its seat, and the world that waited goes on, on the clock %s",
-    async (_, clock) => {
-      const { log, one, two, back } = await setUp({ clock, onDrop: block });
-      await Promise.all([one.step({ add: 1 }), two.step({ add: 2 })]);
-      one.drop();
-      await quiet();
-      const waiting = two.step({ add: 4 });
-      expect(await isBlocked(waiting)).toBe(true);
-      const again = await back();
-      const first = await again.step({ add: 100 });
-      // It receives the current observations; its actions are those of a first step, which are
-      // ignored.
-      expect(first.state).toBe("RUNNING");
-      expect(first.observations["row"]).toEqual([1, 1]);
-      await again.step({ add: 8 });
-      expect((await waiting).state).toBe("RUNNING");
-      await quiet();
-      expect(log.filter((event) => /^(join|leave|start|enter|exit)/.test(event))).toEqual([
-        "join 1",
-        "join 2",
-        "start 1,2",
-      ]);
-      const added = log.filter((event) => event.startsWith("tick")).join(" ");
-      expect(added).not.toContain("100");
-      expect(added).toMatch(/1:8/);
-      expect(added).toMatch(/2:4/);
-    },
-  );
+  ])("resumes its seat, and the world that waited continues, on the clock %s", async (_, clock) => {
+    const { log, one, two, back } = await setUp({ clock, onDrop: block });
+    await Promise.all([one.step({ add: 1 }), two.step({ add: 2 })]);
+    one.drop();
+    await quiet();
+    const waiting = two.step({ add: 4 });
+    expect(await isBlocked(waiting)).toBe(true);
+    const again = await back();
+    const first = await again.step({ add: 100 });
+    // It receives the current observations; its actions are those of a first step, which are
+    // ignored.
+    expect(first.state).toBe("RUNNING");
+    expect(first.observations["row"]).toEqual([1, 1]);
+    await again.step({ add: 8 });
+    expect((await waiting).state).toBe("RUNNING");
+    await quiet();
+    expect(log.filter((event) => /^(join|leave|start|enter|exit)/.test(event))).toEqual([
+      "join 1",
+      "join 2",
+      "start 1,2",
+    ]);
+    const added = log.filter((event) => event.startsWith("tick")).join(" ");
+    expect(added).not.toContain("100");
+    expect(added).toMatch(/1:8/);
+    expect(added).toMatch(/2:4/);
+  });
 
   it("returns to its turn, and agents that wait for their turns keep waiting", async () => {
     const { log, one, two, back } = await setUpTurns();
@@ -102,7 +99,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(log.slice(3)).toEqual(["start 1,2", "tick 1:1"]);
   });
 
-  it("lets the others go on meanwhile, and enters their sequence when it is back", async () => {
+  it("lets the others continue meanwhile, and enters their sequence when it is back", async () => {
     const { log, one, two, back } = await setUp({ onDrop: go });
     one.drop();
     await quiet();
@@ -113,7 +110,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(log.slice(3)).toEqual(["start 1,2", "exit 1", "tick 2:2", "enter 1", "tick 1:1 2:3"]);
   });
 
-  it("is not waited for by the next sequence, where the others go on", async () => {
+  it("with the policy `continue`, the next sequence does not wait for it", async () => {
     const { one, two, back } = await setUp({ onDrop: go }, { length: 1 });
     one.drop();
     await quiet();
@@ -135,7 +132,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect((await two.step()).state).toBe("RUNNING");
   });
 
-  it("leaves when it is not back in time, and its seat is free", async () => {
+  it("leaves if it is not back in time, and another agent can take its seat", async () => {
     const { log, time, one, two, server, world } = await setUp(
       { onDrop: block },
       { max_agents: 2 },
@@ -155,7 +152,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     await expect(late.join(world, { seat_key: keys[0] })).rejects.toThrow(/room for 2|full/);
   });
 
-  it("has the outstanding step undone: it has no effect", async () => {
+  it("has its outstanding step withdrawn, without any effect", async () => {
     const { log, one, two, back } = await setUp({ onDrop: block });
     void one.step({ add: 100 }).catch(() => {});
     await quiet();
@@ -167,7 +164,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(log.filter((event) => event.startsWith("tick"))).toEqual(["tick 1:1 2:2"]);
   });
 
-  it("takes its seat from a connection that is not known to be lost yet", async () => {
+  it("resumes its seat although the loss of the old connection is not known yet", async () => {
     const { log, one, two, back } = await setUp({ onDrop: block });
     const outstanding = one.step({ add: 100 });
     await quiet();
@@ -181,7 +178,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(log).not.toContain("leave 1");
   });
 
-  it("keeps its seat when its old connection ends while the world has yet to take the join", async () => {
+  it("keeps its seat if its old connection ends before the world has processed the new join", async () => {
     const log: TallyEvent[] = [];
     const definition: UntypedWorldDefinition = tally({ log, onDrop: block });
     const step = { finish: (): void => {} };
@@ -217,7 +214,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(log.filter((event) => event.startsWith("leave"))).toEqual(["leave 1"]);
   });
 
-  it("is back in its seat before the reset of the world that waited for it is over", async () => {
+  it("resumes its seat before the reset of the world that waited for it is over", async () => {
     const { two, server, host, world } = await setUp({ onDrop: block });
     const again = connectPeer(server);
     const answered: string[] = [];
@@ -243,7 +240,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(plain.log).toContain("leave 1");
   });
 
-  it("is let go by a server that closes, and by a world that is destroyed", async () => {
+  it("leaves when the server closes or the world is destroyed", async () => {
     const { log, one, two, server } = await setUp({ onDrop: block });
     one.drop();
     await quiet();
@@ -260,7 +257,7 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(forced.time.timers).toBe(before);
   });
 
-  it("comes back to a world in real time, which waited", async () => {
+  it("resumes its seat in a real-time world that waited for it", async () => {
     const clock = realtime({ ticksPerSecond: 10 });
     const { log, time, one, two, back } = await setUp({ clock, onDrop: block });
     one.drop();
@@ -352,7 +349,7 @@ it.each([
   await expect(peer.join(await peer.createWorld(), { seat_key: key })).rejects.toThrow(message);
 });
 
-it("a world that holds seats for no time is refused", () => {
+it("a definition with an onDrop.holdMs of 0 is refused", () => {
   expect(() => checkDefinitions([tally({ onDrop: { holdMs: 0 } })])).toThrow(
     /expected onDrop.holdMs above 0, received 0/,
   );

@@ -94,9 +94,11 @@ export interface JoinedWorld extends HostedWorld {
   /** Processes a step; the world's clock decides when it is answered. */
   step(seat: SeatView, request: StepRequest, reply: Reply): void;
   /**
-   * Processes a step of several agents, in order; all are checked before the first is made.
+   * Processes the steps of several agents, in order. All steps are checked before the first is
+   * processed.
    *
-   * @param refuse Receives the error and index of the first refused step; then no step is made.
+   * @param refuse Receives the error and index of the first refused step; no step is processed
+   * then.
    */
   stepAll(steps: readonly RowStep[], refuse: (error: unknown, index: number) => void): void;
   /** Calls back after the transition in progress and all transitions queued before this call. */

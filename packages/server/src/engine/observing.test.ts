@@ -48,16 +48,16 @@ async function play(
 const outside = (step: number) => Int32Array.of(0, step === 0 ? 9 : 10);
 
 describe("observations", () => {
-  it("behaviour 17: outside their bounds are the world's failure", async () => {
+  it("behaviour 17: outside their bounds fail the world", async () => {
     expect(await play(outside, 200, "always")).toBe(1);
   });
 
-  it("behaviour 17: one in 61 of those with bounds is checked when sampled", async () => {
+  it("behaviour 17: with bounds are checked once in 61 times in mode `sampled`", async () => {
     expect(await play(outside, 200, "sampled")).toBe(sampleEvery);
   });
 
   it.each([{ min: 0, max: 9 }, { min: 0 }, { max: 9 }])(
-    "behaviour 17: are not held to bounds %j when checks are off",
+    "behaviour 17: are not checked against bounds %j when checks are off",
     async (bounds) => {
       const beyond = (step: number) => Int32Array.of(step === 0 ? 0 : 10, step === 0 ? 9 : -1);
       expect(await play(beyond, 200, "off", bounds)).toBe(200);
@@ -125,7 +125,7 @@ describe("the memory of observations", () => {
     return [one, two];
   }
 
-  it("behaviour 63: adds up rewards that the world writes over", async () => {
+  it("behaviour 63: adds up rewards although the world reuses their memory", async () => {
     const [one, two] = await twoAgents();
     await one.step();
     await one.step();
@@ -171,7 +171,7 @@ describe("the memory of observations", () => {
     });
   });
 
-  it("behaviour 36: gives each of many answers in flight its own numbers", async () => {
+  it("behaviour 36: holds the right values for each of many responses in flight", async () => {
     const [one, two] = await twoAgents();
     const steps = Array.from({ length: 50 }, () => [one.step(), two.step()]).flat();
     const seen = (await Promise.all(steps)).map(({ observations }) => observations["tick"]);
@@ -210,21 +210,21 @@ async function lateReward(spec: TensorSpec, rewards: readonly PackValue[]): Prom
 }
 
 describe("behaviour 63: the rewards of ticks without a response", () => {
-  it("add up to one that is in bounds of its dtype", async () => {
+  it("add up, and only the sum must fit the dtype", async () => {
     const { observations } = await lateReward(t.int8(), [100, 27, -1]);
     expect(observations["reward"]).toBe(126);
   });
 
   it.each<[string, TensorSpec, readonly PackValue[], RegExp]>([
     ["do not fit their dtype", t.int8(), [100, 27, 1], /a sum that fits int8, received 128/],
-    ["are no numbers", t.string(), ["won", "lost", "won"], /a numeric dtype.*received string/],
+    ["are not numeric", t.string(), ["won", "lost", "won"], /a numeric dtype.*received string/],
     [
       "change their size",
       t.float32([-1]),
       [Float32Array.of(1), Float32Array.of(1, 2), Float32Array.of(1)],
       /1 elements, as in the ticks before, received 2/,
     ],
-  ])("are the world's failure where they %s", async (_what, spec, rewards, text) => {
+  ])("fail the world if they %s", async (_what, spec, rewards, text) => {
     const failure = await lateReward(spec, rewards).catch(String);
     expect(failure).toMatch(/13: .*"observe\.reward" failed: /);
     expect(failure).toMatch(text);

@@ -37,8 +37,9 @@ export type Cancel = () => void;
 /**
  * The engine's author calls, timers and events. It serializes transitions and has no notion of seats or sequences.
  *
- * The engine and its parts call directly: replies and `onLeft`, which belong to a request and a seat, and the author's
- * `status`, `observe` and `destroy`, for whose promises no transition waits.
+ * The engine and its parts call the following directly: replies and `onLeft`, which belong to a
+ * request and a seat, and the author's `status`, `observe` and `destroy`, for whose promises no
+ * transition waits.
  */
 export interface Outside {
   /**

@@ -33,7 +33,7 @@ function slowWorld(moves: Moves) {
 const move = (peer: Peer, value: number): Promise<unknown> =>
   peer.step({ move: pack(value, { dtype: "int8" }) });
 
-it("steps that wait for one before them keep their own actions", async () => {
+it("steps that are queued behind an earlier step keep their own actions", async () => {
   const moves: Moves = [];
   await using server = await serving({ worlds: [slowWorld(moves)] });
   await using peer = await networkPeer(server);

@@ -66,14 +66,14 @@ describe("behaviour 24: a synchronous function of a world", () => {
     },
   );
 
-  it("turn: a promise from it ends the world, too", async () => {
+  it("turn: returning a promise also ends the world", async () => {
     const { one, two, faults } = await setUp({ turn: broken }, turns());
     const begun = [one.step(), two.step()];
     await Promise.all(begun.map((step) => expect(step).rejects.toThrow(/^13: .*"turn" failed/)));
     expect(faults()[0]).toMatch(/expected a synchronous function, received a promise/);
   });
 
-  it("observe: a promise from it ends the world, and no more than that", async () => {
+  it("observe: returning a promise ends this world only, without an unhandled rejection", async () => {
     const { one, two, rejections } = await setUp({ observe: { seen: broken } });
     await expect(play(one, two)).rejects.toThrow(/^13: .*"observe.seen" failed.*promise/);
     await quiet();

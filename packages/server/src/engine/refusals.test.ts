@@ -127,7 +127,7 @@ describe("behaviour 68: validate refuses a step", () => {
     expect((await one.step({ field: 4 })).observations["count"]).toBe(4);
   });
 
-  it("whose agent's deadline runs on", async () => {
+  it("and the deadline of its agent keeps running", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, time } = await setUp(fields({ clock, checks: "validate" }));
     await Promise.all([one.step(), two.step()]);
@@ -185,11 +185,11 @@ describe("behaviour 68: validate refuses a step", () => {
   });
 });
 
-describe("behaviour 68: a step of one actor refuses it", () => {
+describe("behaviour 68: `step` refuses the actions of a single agent", () => {
   it.each([
     ["at once", "step"],
     ["after a while", "late step"],
-  ] as const)("%s in turns, and its deadline runs on", async (_when, checks) => {
+  ] as const)("%s in turns, and the agent's deadline keeps running", async (_when, checks) => {
     const clock = turns({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { one, two, time } = await setUp(fields({ clock, checks }));
     const second = two.step();
@@ -301,7 +301,7 @@ describe("behaviour 68: a step of one actor refuses it", () => {
     ["at once", "step"],
     ["after a while", "late step"],
   ] as const)(
-    "%s, and what a missed deadline repeats is left out of the tick",
+    "%s, and refused actions that a missed deadline repeats are omitted from the tick",
     async (_when, checks) => {
       const log: string[] = [];
       const clock = turns({ deadlineMs: 50, onMissedDeadline: "repeat-last" });
@@ -384,7 +384,7 @@ describe("behaviour 68: validate on a real-time clock", () => {
     expect((await two.step()).state).toBe("RUNNING");
   });
 
-  it("leaves out held actions for as long as it refuses them; steps without actions are answered", async () => {
+  it("omits actions in force for as long as it refuses them; steps without actions are answered", async () => {
     const { one, tick, log } = await launched();
     await one.step({ thrust: 0, fire: 1 });
     for (let ticks = 1; ticks <= 4; ticks++) {
@@ -399,7 +399,7 @@ describe("behaviour 68: validate on a real-time clock", () => {
     expect((await one.step({})).observations).toEqual({ at: 1, shots: 2 });
   });
 
-  it("answers a waiting step at the tick, even if its actions in force are left out of that tick", async () => {
+  it("answers a waiting step at the tick, even if its actions in force are omitted from that tick", async () => {
     const { one, tick, log } = await launched("next");
     for (const actions of [{ fire: 1 }, {}]) {
       const stepped = one.step(actions);

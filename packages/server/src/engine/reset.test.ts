@@ -22,7 +22,7 @@ async function running(count: number, options: TallyOptions = {}) {
 }
 
 describe("a reset", () => {
-  it("behaviour 38: takes one agent out of the sequence, and its next step is RUNNING again", async () => {
+  it("behaviour 38: removes one agent from the sequence, and its next step is RUNNING again", async () => {
     const { one, two, log } = await running(2);
     await one.reset();
     expect((await two.step({ add: 1 })).observations["total"]).toBe(3);
@@ -40,7 +40,7 @@ describe("a reset", () => {
     expect((await one.step()).observations).toMatchObject({ total: 0, sequence: 2 });
   });
 
-  it("behaviour 38: waits for the sequence of the other agents if the world is defined so", async () => {
+  it("behaviour 38: with onReset `wait`, waits for the end of the other agents' sequence", async () => {
     const { one, two } = await running(2, { onReset: "wait" });
     const reset = one.reset();
     await two.step({ add: 1 });
@@ -160,7 +160,7 @@ describe("a reset of the world", () => {
     ]);
   });
 
-  it("behaviour 41: gives its caller, if joined, no INTERRUPTED", async () => {
+  it("behaviour 41: does not give INTERRUPTED to its caller", async () => {
     const { one, two, world } = await running(2);
     const reset = one.resetWorld(world);
     expect((await two.step()).state).toBe("INTERRUPTED");
@@ -265,7 +265,7 @@ describe("a reset of the world", () => {
     expect((await begun).map(({ observations }) => observations["total"])).toEqual([30, 30]);
   });
 
-  it("behaviour 43: no later sequence waits for a straggler that has learned of it and not stepped since", async () => {
+  it("behaviour 43: no later sequence waits for a straggler that has received its end and not stepped since", async () => {
     const { one, two, host, world, time } = await running(2);
     const reset = host.resetWorld(world);
     await one.step();

@@ -16,7 +16,7 @@ describe("the error that a client receives", () => {
   it.each([
     ["a bound", "value", "INVALID_ARGUMENT"],
     ["a limit of the server", "limit", "RESOURCE_EXHAUSTED"],
-  ] as const)("names %s that a tensor exceeds by its code", (_what, reason, code) => {
+  ] as const)("has the code for %s that a tensor exceeds", (_what, reason, code) => {
     const cause = new TensorError({ reason, name: "move", expected: "1", received: "2" });
     const error = clientError(cause);
     expect([error.code, error.message, error.cause]).toEqual([code, cause.message, cause]);

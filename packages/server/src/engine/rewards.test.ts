@@ -30,7 +30,7 @@ describe("behaviour 63: a sum of rewards", () => {
     expect(sumOf(float32(1, 2), float32(3, 4), float32(5, 6))).toEqual(float32(9, 12));
   });
 
-  it("is refused where the number of elements changes", () => {
+  it("is refused if the number of elements changes", () => {
     const refused = errorOf(() => sumOf(float32(1), float32(1, 2)));
     expect(refused).toMatchObject({
       reason: "shape",
@@ -54,7 +54,7 @@ describe("behaviour 63: a sum of rewards", () => {
     },
   );
 
-  it("is refused past either end of a small dtype, and exact up to both", () => {
+  it("is exact within the range of a small dtype, and refused beyond it", () => {
     const int8 = (...values: number[]) => tensor("int8", [values.length], Int8Array.from(values));
     expect(sumOf(int8(-100, 100), int8(-28, 27))).toEqual(int8(-128, 127));
     for (const [by, sum] of [
@@ -81,7 +81,7 @@ describe("behaviour 63: a sum of rewards", () => {
     expect(sum.take()).toBeUndefined();
   });
 
-  it("counts scalars for the return of a sequence, 64-bit ones too", () => {
+  it("counts scalars for the return of a sequence, including 64-bit integers", () => {
     const sum = new RewardSum();
     sum.count(pack(2.5, { dtype: "float64" }));
     sum.count(pack(3n, { dtype: "int64" }));
@@ -102,7 +102,7 @@ describe("behaviour 63: a sum of rewards of 64-bit integers", () => {
     expect(sumOf(uint64(2n ** 63n), uint64(2n ** 63n - 1n))).toEqual(uint64(2n ** 64n - 1n));
   });
 
-  it("is refused past it", () => {
+  it("is refused beyond the end of its dtype", () => {
     expect(() => sumOf(int64(2n ** 62n), int64(2n ** 62n))).toThrow(
       /"reward": expected a sum that fits int64, received 9223372036854775808/,
     );

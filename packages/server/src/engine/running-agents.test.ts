@@ -10,7 +10,7 @@ interface Seat {
 
 const seats = Array.from({ length: 6 }, (_, i): Seat => ({ agent: (i + 1) as AgentId }));
 
-it("agents are in the order of joining, however they come and go", () => {
+it("agents are in the order of joining, in whatever order they enter and leave", () => {
   const moves = fc.array(fc.tuple(fc.boolean(), fc.constantFrom(...seats)));
   fc.assert(
     fc.property(moves, fc.boolean(), (done, looksOften) => {

@@ -79,7 +79,7 @@ describe("behaviour 35: the requested observations of a step", () => {
     expect(namesOf(two, three, one)).toEqual(["o1", "o2", "o0"]);
   });
 
-  it("are the same list while an agent requests the same", () => {
+  it("are the same list object for repeated identical requests", () => {
     const first = specs.readRequested(requesting(one, two));
     expect(specs.readRequested(requesting(one, two))).toBe(first);
     expect(specs.readRequested(requesting(two, one))).not.toBe(first);
@@ -108,7 +108,7 @@ describe("behaviour 35: the error of an unknown UID", () => {
   });
 });
 
-it("the specs of a seat are one message, which is made once", () => {
+it("the specs of a seat are one message, which is created once", () => {
   const specs = seatSpecs({ go: t.int32() }, { at: t.float32([2]) });
   const { message } = specs;
   const names = (table: Record<string, { readonly name: string }>): string[] =>

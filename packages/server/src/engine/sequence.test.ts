@@ -48,7 +48,7 @@ describe("a step", () => {
     expect(computed).toEqual(["right", "right"]);
   });
 
-  it("behaviour 32: the first of a sequence ignores its actions, even invalid ones", async () => {
+  it("behaviour 32: that is the first of a sequence ignores its actions, even invalid ones", async () => {
     const { one, log } = await setUp(1);
     const step = await one.step({ add: 5000 });
     expect(step).toMatchObject({
@@ -72,7 +72,7 @@ describe("a step", () => {
     ]);
   });
 
-  it("behaviour 34: actions may be left out", async () => {
+  it("behaviour 34: may omit actions", async () => {
     const { one, log } = await setUp(1);
     await one.step();
     await one.step({});
@@ -157,7 +157,7 @@ describe("a sequence that agents share", () => {
     expect(log).toContain("enter 2");
   });
 
-  it("behaviour 60: begins at the deadline without those that were in the last one and did not step", async () => {
+  it("behaviour 60: begins at the deadline also without agents of the last sequence that did not step", async () => {
     const clock = lockstep({ deadlineMs: 100, onMissedDeadline: "default-action" });
     const { one, two, time, log } = await setUp(2, { clock }, { length: 1 });
     await Promise.all([one.step(), two.step()]);
@@ -273,7 +273,7 @@ describe("a sequence that agents share", () => {
     expect(observations["reward"]).toBe(26);
   });
 
-  it("an agent that is TERMINATED alone enters the sequence of the others again", async () => {
+  it("an agent that is the only one TERMINATED re-enters the sequence of the others", async () => {
     const { one, two, log } = await setUp(2, {}, { length: 100 });
     await Promise.all([one.step(), two.step()]);
     const ended = await Promise.all([one.step({ add: 100 }), two.step({ add: 1 })]);
@@ -302,26 +302,26 @@ describe("a deadline", () => {
     return { ...set, waiting };
   };
 
-  it("behaviour 37: is only counted when the others wait", async () => {
+  it("behaviour 37: with the policy `wait`, is only counted", async () => {
     const { waiting, two } = await late("wait");
     expect(await isBlocked(waiting)).toBe(true);
     await two.step();
     await waiting;
   });
 
-  it("behaviour 37: lets the world go on without the slow agent's actions", async () => {
+  it("behaviour 37: lets the world advance without the slow agent's actions", async () => {
     const { waiting, log } = await late("default-action");
     await waiting;
     expect(log.at(-1)).toBe("tick 1:1");
   });
 
-  it("behaviour 37: lets the world go on with the slow agent's last actions", async () => {
+  it("behaviour 37: lets the world advance with the slow agent's last actions", async () => {
     const { waiting, log } = await late("repeat-last");
     await waiting;
     expect(log.at(-1)).toBe("tick 1:1 2:2");
   });
 
-  it("behaviour 37: takes the slow agent out of the world", async () => {
+  it("behaviour 37: removes the slow agent from the world", async () => {
     const { waiting, two, world, log } = await late("leave");
     await waiting;
     expect(log.slice(-2)).toEqual(["leave 2", "tick 1:1"]);

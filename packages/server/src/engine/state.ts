@@ -108,7 +108,7 @@ export interface Seat {
   takesPart: boolean;
   /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
   missedMove: number | undefined;
-  /** A join with the same key resumes this seat; undefined if the agent cannot come back. */
+  /** Key with which a join resumes this seat; undefined if the seat cannot be resumed. */
   readonly key: string | undefined;
   /** Set while the seat is held for an agent whose stream was lost. */
   held: Held | undefined;
@@ -261,7 +261,10 @@ export function emptyWorld(): WorldState {
   };
 }
 
-/** True while the world must not advance: it waits for an agent to join, or to come back. */
+/**
+ * Returns true while the world must not advance because it waits for an agent to join or to resume
+ * its seat.
+ */
 export function isBlocked({ vacancies, blockingSeats }: WorldView): boolean {
   return vacancies + blockingSeats > 0;
 }

@@ -33,7 +33,7 @@ async function answerTo(peer: Peer, name: string, tensor: UidTensor["tensor"]): 
     : `${answer.case}`;
 }
 
-it("limits of tensors hold for actions, broadcast ones too, and the stream lives on", async () => {
+it("limits of tensors apply to actions, before and after broadcasting, and the stream continues", async () => {
   await using server = await serving({
     worlds: [wide],
     limits: { maxElements: 8, maxStringBytes: 16, maxEntries: 4 },
@@ -106,7 +106,7 @@ describe("limits of tensors outside steps", () => {
   });
 });
 
-it("maxEntries: bounds settings and keys, and the stream lives on", async () => {
+it("maxEntries: bounds settings and keys, and the stream continues", async () => {
   await using server = await serve({ worlds: [tally()], limits: { maxEntries: 4 } });
   await using peer = await networkPeer(server);
   const codeOf = async (...[request]: Parameters<Peer["send"]>): Promise<number> => {
@@ -122,7 +122,7 @@ it("maxEntries: bounds settings and keys, and the stream lives on", async () => 
   await peer.createWorld({ length: 1 });
 });
 
-it("maxMessageWork and maxDimensions: bound a request, and the stream lives on", async () => {
+it("maxMessageWork and maxDimensions: bound a request, and the stream continues", async () => {
   const limits = { maxMessageWork: 40, maxDimensions: 2 };
   await using server = await serving({ worlds: [wide], limits });
   await using peer = await networkPeer(server);
@@ -152,7 +152,7 @@ it("maxEntries: bounds an extension's message by default", async () => {
   expect(answer).toMatchObject({ case: "error", value: { code: 8 } });
 });
 
-it("a key that is asked for many times at once is answered once", async () => {
+it("a key that one request contains many times is read once", async () => {
   let reads = 0;
   const count = property(t.int32(), { read: () => ++reads });
   await using server = await serve({ worlds: [tally()], properties: { count } });

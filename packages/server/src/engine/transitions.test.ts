@@ -127,7 +127,7 @@ describe("behaviour 21: a world whose create refuses", () => {
 });
 
 describe("behaviour 17: an observation without a function", () => {
-  it("fails the join, not the first step that asks for it", async () => {
+  it("fails the join instead of the first step that requests it", async () => {
     const world = defineWorld({
       name: "blind",
       actions: {},

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Turnstile } from "./turnstile.ts";
 
 describe("a turnstile", () => {
-  it("runs a transition at once, and one that is requested meanwhile after it", () => {
+  it("runs a transition at once, and a transition that is requested meanwhile after it", () => {
     const turnstile = new Turnstile();
     const log: string[] = [];
     turnstile.enter(() => {
@@ -19,7 +19,7 @@ describe("a turnstile", () => {
     expect(turnstile.tryEnter()).toBe(true);
   });
 
-  it("lets none through from a hold to its release, and then all in order", () => {
+  it("runs no transition between a hold and its release, and then all in order", () => {
     const turnstile = new Turnstile();
     const log: string[] = [];
     turnstile.enter(() => {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Serializes the transitions of one world in the order in which they were requested: immediately if
- * none is in progress. The queue holds the world's timers, and at most a few transitions for each seat of a stream,
- * whose requests are processed one by one.
+ * Runs the transitions of one world one at a time, in the order in which they were requested. A
+ * transition runs immediately if no other is in progress. The queue holds the world's timers, and
+ * at most a few transitions for each seat of a stream, whose requests are processed one by one.
  */
 export class Turnstile {
   #holds = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** Enters if no transition is in progress; after true, `release` must follow. */
+  /** Enters if no transition is in progress. If it returns true, the caller must call `release`. */
   tryEnter(): boolean {
     if (this.#holds > 0) {
       return false;
@@ -31,12 +31,12 @@ export class Turnstile {
     }
   }
 
-  /** Extends the present transition until one more `release`. */
+  /** Extends the current transition until a further `release`. */
   hold(): void {
     this.#holds += 1;
   }
 
-  /** Ends the present transition, or its extension, and runs the queued ones. */
+  /** Ends the current transition, or its extension, and runs the queued transitions. */
   release(): void {
     this.#holds -= 1;
     while (this.#holds === 0 && this.#waiting.length > 0) {

@@ -65,7 +65,7 @@ describe("a world", () => {
     },
   );
 
-  it("behaviour 29: may be left while it ends", async () => {
+  it("behaviour 29: can be left while it ends", async () => {
     const stuck = defineWorld({
       name: "stuck",
       actions: {},
@@ -85,7 +85,7 @@ describe("a world", () => {
     await Promise.all([step, left]);
   });
 
-  it("behaviour 43: does not wait a second time for an agent that was not told the first time", async () => {
+  it("behaviour 43: a reset does not wait for an agent that missed the deadline of the previous reset", async () => {
     const { one, two, host, world, time } = await running(2);
     const first = host.resetWorld(world);
     await one.step();
@@ -210,7 +210,7 @@ describe("a world that is over", () => {
     expect(destroyed).toBe(1);
   });
 
-  it("behaviour 24: tells what failed first and what failed after it", async () => {
+  it("behaviour 24: reports two failures in order, as one error", async () => {
     const { server, events } = frail(() => {
       throw new Error("a file is locked");
     });
@@ -235,7 +235,7 @@ describe("a world that is over", () => {
     expect(destroyed).toBe(1);
   });
 
-  it("behaviour 24: reports a failure that comes too late", async () => {
+  it("behaviour 24: is destroyed if `create` resolves after its limit", async () => {
     const log: string[] = [];
     const time = manualTime();
     let finish = (): void => {};
@@ -301,7 +301,7 @@ describe("a world that answers with promises", () => {
     expect(log).toEqual(["start 1,2", "start 1"]);
   });
 
-  it("behaviour 37: ticks once when its deadline takes the last late agent out", async () => {
+  it("behaviour 37: ticks once when its deadline removes the last late agent", async () => {
     const clock = lockstep({ deadlineMs: 50, onMissedDeadline: "leave" });
     const { log, server, time } = patient(clock);
     const world = await connectPeer(server).createWorld();

@@ -42,7 +42,7 @@ export class WorldHost implements SharedWorld {
   readonly #calls: AuthorCalls;
   readonly #engine: Engine;
 
-  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or bad. */
+  /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or invalid. */
   constructor(options: HostOptions) {
     const { name, definition, time, limits, checkObservations, emit } = options;
     this.name = name;

@@ -28,7 +28,7 @@ const plainly = (_name: string, run: () => void): undefined => {
 };
 
 describe("the specs of agents", () => {
-  it("are shared where no function makes them", () => {
+  it("are shared if no function creates them", () => {
     const settings = settingsOf();
     expect(settings.specsFor({}, plainly)).toBe(settings.specsFor({}, plainly));
   });

@@ -80,7 +80,7 @@ describe("authorize", () => {
     await guest.leave();
   });
 
-  it("ends a stream that it refuses with UNAUTHENTICATED, and tells it no secrets", async () => {
+  it("ends a stream that it refuses with UNAUTHENTICATED, without revealing the reason", async () => {
     const events: ServerEvent[] = [];
     await using server = createEnvironmentServer({
       worlds: [tally()],
@@ -127,7 +127,7 @@ describe("authorize", () => {
     }
   });
 
-  it("may take its time, and loses no request meanwhile", async () => {
+  it("may return a promise, and no request is lost meanwhile", async () => {
     let decide: (roles: readonly Role[]) => void = () => {};
     await using server = createEnvironmentServer({
       worlds: [tally()],
@@ -143,7 +143,7 @@ describe("authorize", () => {
     expect(await world).toBe("tally-1");
   });
 
-  it("is bounded by time", async () => {
+  it("has a time limit", async () => {
     const time = manualTime();
     await using server = createEnvironmentServer({
       worlds: [tally()],
@@ -172,7 +172,7 @@ if (missing !== undefined) {
 }
 
 describe.skipIf(missing !== undefined)("TLS", () => {
-  it("serves and asks for certificates, by which authorize tells callers apart", async () => {
+  it("receives client certificates over TLS, and can tell callers apart by them", async () => {
     const certificates = makeCertificates();
     await using server = await serving({
       worlds: [tally()],

@@ -29,7 +29,7 @@ async function playing(agents: number) {
 }
 
 describe("closing", () => {
-  it("tells every RUNNING agent INTERRUPTED with its final observations, then ends its stream", async () => {
+  it("delivers INTERRUPTED with the final observations to every RUNNING agent, then ends its stream", async () => {
     const { server, host, peers, log } = await playing(2);
     const [one, two] = peers as [Peer, Peer];
     await Promise.all([one.step({ add: 2 }), two.step({ add: 3 })]);
@@ -130,7 +130,7 @@ describe("closing", () => {
     expect(time.timers).toBe(0);
   });
 
-  it("is the same for all callers, and a later call may shorten its grace period", async () => {
+  it("returns the same promise to all callers, and a later call may shorten the grace period", async () => {
     const { server, peers, time, log } = await playing(1);
     const first = server.close({ graceMs: 60_000 });
     const second = server.close({ graceMs: 90_000 });
@@ -146,13 +146,13 @@ describe("closing", () => {
     expect(log.filter((entry) => entry === "destroy")).toEqual(["destroy"]);
   });
 
-  it("cuts off at once without a grace, and claims no wait", async () => {
+  it("cuts off streams at once without a grace period, and reports no wait", async () => {
     const { server, peers } = await playing(1);
     await server.close();
     expect(String(await (peers[0] as Peer).closed)).toMatch(/the server is shutting down; connect/);
   });
 
-  it("interrupts the agents of single-agent environments, too, and removes empty ones", async () => {
+  it("also interrupts the agents of single-agent environments, and removes environments without agents", async () => {
     const count = defineEnvironment({
       name: "count",
       actions: { add: t.int32() },
@@ -248,7 +248,7 @@ describe("closing", () => {
     return { one, two, closed, finish: () => finish() };
   }
 
-  it("tells an agent that plays in a busy world, also if it requests something else first", async () => {
+  it("delivers the end to an agent in a busy world, even if it requests something else first", async () => {
     const { one, two, closed, finish } = await whileTicking((agent) => agent.step());
     await expect(two.createWorld()).rejects.toThrow(/^14: /);
     await quiet();
@@ -275,7 +275,7 @@ describe("closing", () => {
     await closed;
   });
 
-  it("tells an agent the end of an earlier sequence that it has not received", async () => {
+  it("delivers the end of an earlier sequence that an agent has not received", async () => {
     const { one, two, closed, finish } = await whileTicking(async (agent, tick) => {
       await agent.step();
       await tick();

@@ -25,7 +25,7 @@ const broken = defineWorld({
 });
 
 describe("events", () => {
-  it("tell the lives of connections, worlds and agents, in order", async () => {
+  it("report the lives of connections, worlds and agents, in order", async () => {
     const events: ServerEvent[] = [];
     const server = createEnvironmentServer({
       worlds: [tally()],

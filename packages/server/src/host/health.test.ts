@@ -51,7 +51,7 @@ describe("health", () => {
     await closed;
   });
 
-  it("is watched until the server closes, and can be asked meanwhile", async () => {
+  it("is watched until the server closes, and can be checked meanwhile", async () => {
     await using server = await serving({ worlds: [tally()] });
     await using agent = await networkPeer(server);
     await agent.join(await agent.createWorld());
@@ -73,7 +73,7 @@ describe("health", () => {
     await expect(health.check({ service: "" })).rejects.toThrow(/unavailable|refused/i);
   });
 
-  it("forgets watchers that go away", async () => {
+  it("releases watchers whose calls end", async () => {
     await using server = await serving({ worlds: [tally()] });
     const controller = new AbortController();
     const statuses = healthOf(server).watch({}, { signal: controller.signal });

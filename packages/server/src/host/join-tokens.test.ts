@@ -58,7 +58,7 @@ function bearer(server: EnvironmentServer, token: string): Peer {
 }
 
 describe("a join token", () => {
-  it("comes in the metadata of the stream", async () => {
+  it("may be sent in the metadata of the stream", async () => {
     const { log, take } = seats();
     await using server = await serving({ worlds: [tally()], joinToken: take });
     await using host = await networkPeer(server);
@@ -96,7 +96,7 @@ describe("a join token", () => {
     expect(log).toEqual([`take abc of ${world}`, `take def of ${world}`]);
   });
 
-  it("brings join settings, which replace the agent's own where the world declares them", async () => {
+  it("may add join settings, which replace the agent's own if the world declares them", async () => {
     const joined: unknown[] = [];
     const arena = defineWorld({
       name: "arena",
@@ -137,7 +137,7 @@ describe("a join token", () => {
     await bearer(server, "abc").join(world);
   });
 
-  it("is one string", async () => {
+  it("must be a single string", async () => {
     const { server, world } = await start({ joinToken: seats().take });
     const peer = connectPeer(server);
     await expect(peer.join(world, { join_token: 7 })).rejects.toThrow(/^3: .*join_token.*string/);
@@ -154,7 +154,7 @@ describe("a join token", () => {
     expect(log).toEqual([`take nothing of ${world}`, `take abc of ${world}`]);
   });
 
-  it("that cannot be checked is the server's error", async () => {
+  it("that cannot be checked is reported as the server's error", async () => {
     const { server, world } = await start({
       joinToken: () => Promise.reject(new Error("no keys")),
     });
@@ -177,7 +177,7 @@ describe("a join token", () => {
     await created;
   });
 
-  it("is not waited for longer than a join may take; a seat that comes later is given back", async () => {
+  it("is not waited for longer than a join may take; a seat that is reserved later is given back", async () => {
     const time = manualTime();
     const { log, slow, asked } = slowSeats();
     const limits = { joinMs: 50, idleStreamMs: 0 };
@@ -252,7 +252,7 @@ describe("the seat of a join token", () => {
     expect(log).toEqual(["leave abc", `take next of ${world}`, "leave next"]);
   });
 
-  it("is given back when the world does not take the agent", async () => {
+  it("is given back when the world refuses the agent", async () => {
     const { log, server, world } = await joined();
     const peer = bearer(server, "def");
     await expect(peer.join(world, { nickname: "x" })).rejects.toThrow(/^3: /);
@@ -262,7 +262,7 @@ describe("the seat of a join token", () => {
     expect(log).toEqual([take("def"), "back def", take("def"), take("ghi"), "back ghi"]);
   });
 
-  it("is given back when the stream ends before it is taken", async () => {
+  it("is given back when the stream ends before it is reserved", async () => {
     const { log, slow, asked } = slowSeats();
     const { server, world } = await start({ joinToken: slow });
     const peer = bearer(server, "abc");
@@ -276,7 +276,7 @@ describe("the seat of a join token", () => {
     expect(server.worlds()[0]?.joins).toBe(0);
   });
 
-  it("is given back when the stream ends before the world has taken the agent", async () => {
+  it("is given back when the stream ends before the world has admitted the agent", async () => {
     const { log, take } = seats();
     let admit = (): void => {};
     const slow = defineWorld({

@@ -71,7 +71,7 @@ describe("limits", () => {
     await peer.createWorld();
   });
 
-  it("maxRequestsPerSecond: refuses further requests of an address; steps and leaves go on", async () => {
+  it("maxRequestsPerSecond: refuses further requests of an address, except steps and leaves", async () => {
     await using server = createEnvironmentServer({
       worlds: [tally()],
       limits: { maxRequestsPerSecond: 1 },
@@ -164,7 +164,7 @@ describe("limits", () => {
     },
   );
 
-  it("idleStreamMs: ends a stream that has joined nothing and says nothing", async () => {
+  it("idleStreamMs: ends a stream that has joined no world and sends nothing", async () => {
     const time = manualTime();
     await using server = createEnvironmentServer({
       worlds: [tally()],
@@ -185,7 +185,7 @@ describe("limits", () => {
     expect((await agent.step()).state).toBe("RUNNING");
   });
 
-  it("idleStreamMs: ends a stream whose world has ended, and which says nothing", async () => {
+  it("idleStreamMs: ends a stream whose world has ended and that sends nothing", async () => {
     const time = manualTime();
     const limits = { idleStreamMs: 1000 };
     const worlds = [tally({ onDestroy: "force" })];
@@ -205,7 +205,7 @@ describe("limits", () => {
     });
   });
 
-  it("keeps no world that has ended, with or without agents", async () => {
+  it("releases a world that has ended, with or without agents", async () => {
     const made: WeakRef<object>[] = [];
     const heavy = defineWorld({
       name: "heavy",
@@ -233,7 +233,7 @@ describe("limits", () => {
     expect(server.sessionCount).toBe(2);
   });
 
-  it("idleWorldMs: destroys a world that is left alone, and no other", async () => {
+  it("idleWorldMs: destroys a world without agents, and no other", async () => {
     const time = manualTime();
     const destroyed: ServerEvent[] = [];
     await using server = createEnvironmentServer({
@@ -271,7 +271,7 @@ describe("limits", () => {
     await expect(agent.join(used)).rejects.toThrow(/^5: /);
   });
 
-  it("idleWorldMs: by default a world stays", async () => {
+  it("idleWorldMs: by default a world without agents remains", async () => {
     const time = manualTime();
     await using server = createEnvironmentServer({
       worlds: [tally()],
@@ -282,7 +282,7 @@ describe("limits", () => {
     expect(time.timers).toBe(0);
   });
 
-  it("maxElements and maxStringBytes: refuse in-band, and the stream lives on", async () => {
+  it("maxElements and maxStringBytes: refuse in-band, and the stream continues", async () => {
     await using server = await serving({
       worlds: [tally()],
       limits: { maxElements: 8, maxStringBytes: 16 },
@@ -372,7 +372,7 @@ describe("limits", () => {
     },
   );
 
-  it("maxConnections and maxStreams: refuse one more, and take it when there is room", async () => {
+  it("maxConnections and maxStreams: refuse one more until another is closed", async () => {
     const errors: string[] = [];
     await using server = await serving({
       worlds: [tally()],

@@ -38,7 +38,7 @@ async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
   return trailers["grpc-status"];
 }
 
-it("maxStreams: holds for calls of other services, too", async () => {
+it("maxStreams: also limits calls of other services", async () => {
   await using server = await start({ maxStreams: 2 });
   using client = connection(server);
   const silent = [client.call(reflection), client.call(reflection)];
@@ -50,7 +50,7 @@ it("maxStreams: holds for calls of other services, too", async () => {
   expect(await statusOf(late)).toBe("0");
 });
 
-it("idleStreamMs: resets calls of other services that say nothing, and lets watches be", async () => {
+it("idleStreamMs: resets calls of other services that send nothing, but not watches", async () => {
   await using server = await start({ idleStreamMs: 100 });
   using client = connection(server);
   const watching = client.call(watch);

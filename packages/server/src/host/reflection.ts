@@ -100,7 +100,7 @@ export function admitReflection(): NonNullable<ListenOptions["onCall"]> {
 interface Described {
   readonly services: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
-  /** Encoded files with all that they import, as far as they were requested: to encode them takes a millisecond. */
+  /** Cache of requested files, encoded with all their imports; encoding takes a millisecond. */
   readonly encoded: Map<DescFile, Uint8Array<ArrayBuffer>[]>;
   readonly types: Registry;
 }

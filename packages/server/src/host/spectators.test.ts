@@ -147,7 +147,7 @@ describe("behaviour 75: watching takes no seat", () => {
     await waiting;
   });
 
-  it("shows the observations of an agent where a world has no picture, without its reward", async () => {
+  it("shows the observations of an agent, without its reward, if a world has no picture", async () => {
     await using server = await serving({
       worlds: [tally()],
       premade: [{ settings: { start: 9 } }],
@@ -172,7 +172,7 @@ describe("behaviour 75: watching takes no seat", () => {
     expect(Object.keys(Object.fromEntries(values))).not.toContain("reward");
   });
 
-  it("asks a world for its reward no more often than its agent does", async () => {
+  it("reads an agent's reward no more often than without viewers", async () => {
     let reads = 0;
     const counted = defineWorld({
       name: "counted",
@@ -220,7 +220,7 @@ describe("behaviour 75: watching takes no seat", () => {
     expect(readPng(view.value.data)).toEqual({ width: 2, height: 1, rows: [0, 1, 2, 3, 4, 5, 6] });
   });
 
-  it("shows a picture of text as SVG, and that of each agent's own environment", async () => {
+  it("shows a picture of text as SVG, and the picture of each agent's own environment", async () => {
     const drawing = defineEnvironment({
       name: "drawing",
       actions: {},
@@ -274,7 +274,7 @@ describe("behaviour 75: watching takes no seat", () => {
     ["is no picture", () => tensor("uint8", [2, 2], new Uint8Array(4)), /uint8 of shape \[2,2\]/],
     ["is text that is no SVG", () => "<b>bold</b>", /a string of 11 characters/],
   ])(
-    "a picture that %s is its spectators' error, told once, and the world goes on",
+    "a picture that %s is an error for its spectators, reported once, and the world continues",
     async (_what, picture, message) => {
       const events: ServerEvent[] = [];
       const world = painted(picture as () => Picture);
@@ -298,7 +298,7 @@ describe("behaviour 75: watching takes no seat", () => {
     },
   );
 
-  it("calls picture only while a viewer watches, once for all of them", async () => {
+  it("calls picture only while a viewer watches, once for all viewers", async () => {
     let pictures = 0;
     const world = painted(() => {
       pictures += 1;
@@ -472,7 +472,7 @@ describe("behaviour 75: watching takes no seat", () => {
   });
 });
 
-it("tells viewers whether they may play, and the keys that a world is played with", async () => {
+it("tells viewers whether they may play, and with which keys", async () => {
   const keyed = (add: number) =>
     defineWorld({
       name: "keyed",

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { serving } from "../../testing/network.ts";
 import { tally } from "../../testing/tally.ts";
 
-test("a server with a page serves it, and lets it load nothing from elsewhere", async () => {
+test("a server with the option `page` serves a page, which can load nothing from elsewhere", async () => {
   await using server = await serving({ worlds: [tally()], page: true });
   const index = await fetch(server.url);
   expect(index.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -59,7 +59,7 @@ test("a page's script is compressed for clients that accept it", async () => {
   expect(zipped[1]).toBeLessThan(plain[1] / 2);
 });
 
-test("a server without a page serves none", async () => {
+test("a server without the option `page` serves no page", async () => {
   await using server = await serving({ worlds: [tally()] });
   expect((await fetch(server.url)).status).toBe(404);
   expect((await fetch(`${server.url}/page.js`)).status).toBe(404);

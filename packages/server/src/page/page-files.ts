@@ -35,7 +35,7 @@ const contentTypes = {
 
 /**
  * Returns the files of the page that `serve({ page: true })` serves, by path, for your own
- * listener. The page calls `SpectatorService` and `Environment` on the port that it comes from.
+ * listener. The page calls `SpectatorService` and `Environment` on the port that serves it.
  *
  * @throws Error if the package was not built.
  */

@@ -67,7 +67,7 @@ describe("behaviour 46: an author's function that answers properties", () => {
     },
   );
 
-  it("of the server: has a limit of time, and the stream goes on", async () => {
+  it("of the server: has a time limit, and the stream continues", async () => {
     const { time, one } = await setUp();
     const late = expect(read(one, "shop.stuck")).rejects.toThrow(
       /^4: the property "shop.stuck" did not answer within 500 ms \(limit: stepMs\)/,

@@ -233,7 +233,7 @@ describe("properties", () => {
     await expect(read(peer, "size")).rejects.toThrow(/^5: /);
   });
 
-  it("behaviour 46: say which is unknown, not permitted, or bad", async () => {
+  it("behaviour 46: are refused by name if unknown, not permitted or invalid", async () => {
     const { peer } = setUp();
     await peer.join(await peer.createWorld());
     await expect(read(peer, "tuning.sped")).rejects.toThrow(/^5: .*tuning\.speed/);
@@ -248,7 +248,7 @@ describe("properties", () => {
     await expect(write(peer, "tuning.refused", 1)).rejects.toThrow(/^9: not now/);
   });
 
-  it("behaviour 24: that fail affect only the client that requests them", async () => {
+  it("behaviour 24: affect only the client that requests them if they fail", async () => {
     const { peer } = setUp();
     await peer.join(await peer.createWorld());
     await expect(read(peer, "tuning.broken")).rejects.toThrow(
@@ -258,7 +258,7 @@ describe("properties", () => {
     expect((await peer.step()).state).toBe("RUNNING");
   });
 
-  it("behaviour 21 and 59: tell the settings of each kind of world, and its version", async () => {
+  it("behaviour 21 and 59: list the settings of each kind of world, and its version", async () => {
     const { peer } = setUp();
     expect(await read(peer, "types.props.version")).toBe("2.1.0");
     expect(await read(peer, "server.name")).toBe("@dm-env-rpc/server");

@@ -36,7 +36,7 @@ function usable(actions: Record<string, Specs[string]>) {
 }
 
 describe("the workaround for the official Python client", () => {
-  it("is for the official client alone", () => {
+  it("applies only to the official client", () => {
     expect(workaroundFor(peer())).toBeUndefined();
     expect(workaroundFor(peer("dm-env-rpc-typescript"))).toBeUndefined();
     expect(workaroundFor(peer("grpc-c++/1.62.0"))).toBeUndefined();
@@ -45,7 +45,7 @@ describe("the workaround for the official Python client", () => {
     expect(workaroundFor(peer("mine/1 grpc-python/1.85.1"))).toBeDefined();
   });
 
-  it("behaviour 16: leaves out bounds of a variable length, and those of a scalar from 0 to the top", () => {
+  it("behaviour 16: omits bounds of variable-length specs, and of scalars from 0 to the maximum of the dtype", () => {
     const plain = (dtype: string, shape: number[] = []) => ({ dtype, shape });
     expect(
       usable({
@@ -79,7 +79,7 @@ describe("the workaround for the official Python client", () => {
     expect(usable(kept)).toEqual(kept);
   });
 
-  it("behaviour 16: is for the specs of properties, too", () => {
+  it("behaviour 16: also applies to the specs of properties", () => {
     const message = create(PropertyResponseSchema, {
       payload: {
         case: "listProperty",
@@ -120,7 +120,7 @@ describe("the workaround for the official Python client", () => {
     }
   });
 
-  it("behaviour 17: leaves out bounds that the server checks all the same", async () => {
+  it("behaviour 17: omits bounds that the server still checks", async () => {
     const world = defineWorld({
       name: "bounded",
       actions: { list: t.int32([-1], { min: 0, max: 5 }) },

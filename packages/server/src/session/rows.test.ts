@@ -40,7 +40,7 @@ async function setUp(
 const [first, mid, last] = [0, 1, 2];
 
 describe("behaviour 73: a stream with several seats", () => {
-  it("has every spec with a leading dimension, and where the sequence of each row stands", async () => {
+  it("has every spec with a leading dimension, and the step type and end of each row", async () => {
     const { rows, log } = await setUp(3);
     const shapes = (table: Peer["observations"]) =>
       Object.fromEntries(
@@ -185,7 +185,7 @@ describe("behaviour 73: a stream with several seats", () => {
     });
   });
 
-  it("every row reports a world reset by another agent, and none reports its own", async () => {
+  it("every row reports a reset of the world by another agent, but not by its own stream", async () => {
     const { server, world, rows } = await setUp(2, {}, { length: 100 });
     await rows.step();
     const reset = connectPeer(server).resetWorld(world);
@@ -252,7 +252,7 @@ describe("behaviour 73: a stream with several seats", () => {
     await expect(rows.step()).rejects.toThrow(/it broke/);
   });
 
-  it("is joined whole or not at all", async () => {
+  it("joins with all its seats or with none", async () => {
     const { server, world, rows, log } = await setUp(6, {}, { max_agents: 8 });
     const other = connectPeer(server);
     await expect(other.join(world, { seats: 3 })).rejects.toThrow(/^8: .*room for 8/);
@@ -289,7 +289,7 @@ describe("behaviour 73: a stream with several seats", () => {
     }
   });
 
-  it("is answered when it is the turn of one of its rows, and repeats the observations of the others", async () => {
+  it("receives its response when it is the turn of one of its rows, and the last observations of the others again", async () => {
     const { rows } = await setUp(2, { clock: turns() }, { length: 100 });
     expect((await rows.step()).observations).toMatchObject({
       step_type: [first, last],
@@ -342,7 +342,7 @@ describe("behaviour 73: a stream with several seats", () => {
     },
   );
 
-  it("is answered when one of its rows wakes up, and ignores the actions of those that sleep", async () => {
+  it("receives its response when one of its rows wakes, and ignores the actions of rows that sleep", async () => {
     const clock = wakeUp({ action: "sleep" });
     const { rows, log } = await setUp(2, { clock }, { length: 100 });
     const sleep = (...ticks: number[]) => ({

@@ -151,7 +151,7 @@ describe("behaviour 77: when another connection takes the seat of an agent, the 
     );
   });
 
-  it("the sequence of a reset begins with the seat that was taken", async () => {
+  it("the sequence after a reset includes the resumed seat", async () => {
     await withPatience(
       scenarioOf(
         { kind: "realtime", periodMs: 50, newest: false, policy: "repeat-last" },

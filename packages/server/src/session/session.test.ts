@@ -114,7 +114,7 @@ function codecsWith(request: ProcessRequest, bytes: Uint8Array): CallCodecs {
 }
 
 describe("a session", () => {
-  it("behaviour 1: serves many streams at once, each an agent", async () => {
+  it("behaviour 1: serves many streams at once, each for one agent", async () => {
     await using server = start();
     const host = connectPeer(server);
     const world = await host.createWorld({ max_agents: 100 });
@@ -170,7 +170,7 @@ describe("a session", () => {
     expect(decoded() - before).toBe(1 + 10);
   });
 
-  it("behaviour 3: stops reading past its bound and loses nothing", async () => {
+  it("behaviour 3: stops reading at its limit of requests and loses none", async () => {
     await using server = start({}, { limits: { maxQueuedRequests: 4 } });
     const { peer: slow, taken } = countingPeer(server);
     const other = connectPeer(server);
@@ -188,7 +188,7 @@ describe("a session", () => {
     expect(totals).toEqual(Array.from({ length: 100 }, (_, i) => (i * (i + 1)) / 2));
   });
 
-  it("behaviour 3: reads ahead by bytes, too, and loses nothing", async () => {
+  it("behaviour 3: stops reading at its limit of bytes and loses no request", async () => {
     await using server = start({}, { limits: { maxQueuedBytes: 10_000 } });
     const { peer: slow, taken } = countingPeer(server);
     const other = connectPeer(server);
@@ -238,7 +238,7 @@ describe("a session", () => {
     ]);
   });
 
-  it("behaviour 6: an error changes nothing and the stream lives on", async () => {
+  it("behaviour 6: an error changes nothing and the stream continues", async () => {
     await using server = start();
     const peer = connectPeer(server);
     await peer.join(await peer.createWorld());
@@ -250,7 +250,7 @@ describe("a session", () => {
     expect(observations).toMatchObject({ total: 6, tick: 2 });
   });
 
-  it("behaviour 8: a half-close is answered in full, then the agent leaves, then the stream ends", async () => {
+  it("behaviour 8: answers all requests after a half-close, then the agent leaves, then the stream ends", async () => {
     const log: TallyEvent[] = [];
     await using server = start({ log });
     const [peer, other] = [connectPeer(server), connectPeer(server)];
@@ -268,7 +268,7 @@ describe("a session", () => {
     expect(log.at(-1)).toBe("leave 1");
   });
 
-  it("behaviour 8: an abort drops the queue and frees the others at once", async () => {
+  it("behaviour 8: an abort drops the queue, and other agents stop waiting at once", async () => {
     const log: TallyEvent[] = [];
     await using server = start({ log });
     const world = await connectPeer(server).createWorld({ length: 100 });

@@ -36,7 +36,7 @@ describe("behaviour 67: an agent whose request waits for others can leave at onc
     expect((await two.step()).state).toBe("RUNNING");
   });
 
-  it.each(waitingClocks)("from a step on %s, and the others go on", async (name) => {
+  it.each(waitingClocks)("from a step on %s, and the others continue", async (name) => {
     const { one, two, log } = await setUp({ clock: clocks[name].make() });
     const firsts = [one.step(), two.step()];
     await firsts[0];
@@ -94,7 +94,7 @@ describe("behaviour 67: an agent can leave while its request waits, also", () =>
     expect(left).toBe("done");
   });
 
-  it("where the author's leave throws: the world fails, and both requests are answered", async () => {
+  it("if the author's leave throws: the world fails, and both requests are answered", async () => {
     const broken = defineWorld({
       name: "broken",
       actions: {},
@@ -132,7 +132,7 @@ describe("behaviour 3: a leave does not overtake requests that wait only for the
     expect((await two.step()).observations).toMatchObject({ total: 3 });
   });
 
-  it("nor does it interrupt a step on wakeUp while other worlds have their turn", async () => {
+  it("a step on wakeUp continues while other worlds have their turn", async () => {
     const log: TallyEvent[] = [];
     const clock = wakeUp({ action: "sleep" });
     const time = manualTime();
@@ -155,7 +155,7 @@ describe("behaviour 3: a leave does not overtake requests that wait only for the
     expect(log.filter((event) => event.startsWith("tick"))).toHaveLength(10);
   });
 
-  it("nor does it interrupt a step whose author's promise is pending", async () => {
+  it("a step whose author's promise is pending continues", async () => {
     let played = 0;
     const slow = defineWorld({
       name: "slow",

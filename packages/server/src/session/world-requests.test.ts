@@ -14,7 +14,7 @@ function start(options: TallyOptions = {}, server: Partial<EnvironmentServerOpti
 }
 
 describe("create, join, leave, destroy", () => {
-  it("behaviour 21: names a setting that is missing, unknown or bad", async () => {
+  it("behaviour 21: names a setting that is missing, unknown or invalid", async () => {
     await using server = start();
     const peer = connectPeer(server);
     await expect(peer.createWorld({ lenght: 3 })).rejects.toThrow(/3: .*"lenght".*length/);
@@ -47,7 +47,7 @@ describe("create, join, leave, destroy", () => {
     expect((await peer.step()).observations["total"]).toBe(7);
   });
 
-  it("behaviour 24: worlds are independent, and one that throws takes down itself alone", async () => {
+  it("behaviour 24: worlds are independent, and one that throws ends no other", async () => {
     const broken = defineWorld({
       name: "broken",
       actions: { number: t.int32() },
@@ -112,7 +112,7 @@ describe("create, join, leave, destroy", () => {
     expect(narrow.observations?.byName.get("row")?.spec.shape).toEqual([4]);
   });
 
-  it("behaviour 27: refuses a second join, and more agents than there is room for", async () => {
+  it("behaviour 27: refuses a second join, and more agents than the world has room for", async () => {
     await using server = start();
     const peer = connectPeer(server);
     const world = await peer.createWorld({ max_agents: 1 });

@@ -6,6 +6,6 @@ import type { Done, PackedSettings } from "../engine/requests.ts";
 export interface Worlds {
   /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
   get(name: string): HostedWorld;
-  /** @throws DmEnvRpcError if there is no room for the world or a setting is bad. */
+  /** @throws DmEnvRpcError if there is no room for the world or a setting is invalid. */
   create(settings: PackedSettings, done: Done<HostedWorld>): void;
 }

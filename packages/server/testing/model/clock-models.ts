@@ -28,8 +28,8 @@ export interface ClockModel {
   /** True if the world advances without its agents. */
   readonly isContinuous: boolean;
   /**
-   * Returns the actions in force after a step; undefined if it changes none. Only in real time more
-   * than the step's own.
+   * Returns the actions in force after a step; undefined if it changes none. Only in real time do
+   * they include more than the step's own actions.
    */
   inForceWith?(agent: AgentModel, given: Actions): Actions | undefined;
   opened(): void;
@@ -38,14 +38,14 @@ export interface ClockModel {
   /** Called when the step of an agent was withdrawn. */
   withdrawn?(agent: AgentModel): void;
   ticked(): void;
-  /** Does one thing that is due; returns true if there was one. */
+  /** Performs one action that is due; returns true if there was one. */
   progress(): boolean;
   /** Called when everything that was due is done. */
   settled(): void;
   closed(): void;
 }
 
-/** The clocks under test, by what they are made with. */
+/** Options of the clocks under test. */
 export type ClockOptions =
   | {
       readonly kind: "lockstep" | "turns" | "wakeUp";

@@ -14,7 +14,7 @@ import { packSettings, unpackSpecs } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { type Answer, observationNames, type Request } from "./requests.ts";
 
-/** UIDs that no spec has. */
+/** UIDs that the specs do not contain. */
 const unknownUid = 999;
 
 /** The UIDs of the world under test: its actions and its observations count from 1 in their order. */

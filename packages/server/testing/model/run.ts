@@ -26,7 +26,7 @@ import type { WorldModel } from "./world-model.ts";
 /** Longer than every deadline of a sequence, and than any call of the author's code may take. */
 const patienceMs = 2100;
 
-/** The clock that the options of its model stand for. */
+/** Returns the clock for the options of its model. */
 export function clockOf(options: ClockOptions): Clock {
   switch (options.kind) {
     case "lockstep":
@@ -70,7 +70,7 @@ export interface Subject {
   readonly oneByOne: boolean;
 }
 
-/** Does to a server and to its model what a scenario says, and compares them all the way. */
+/** Runs a scenario against a server and its model, and compares all answers. */
 export async function runScenario(scenario: Scenario, subject: Subject): Promise<void> {
   const run = new Run(scenario, subject);
   await run.prepare();
@@ -147,7 +147,10 @@ class Run {
     deepStrictEqual(this.#model.timers.count, 0, "the model waits for nothing");
   }
 
-  /** When all agents of a world step, some of them are answered, in time at the latest. */
+  /**
+   * Checks that if all agents of a world step, some of them are answered, at the latest after some
+   * time.
+   */
   async #everybodySteps(): Promise<void> {
     for (const link of this.#all) {
       const { model } = link;
@@ -161,7 +164,7 @@ class Run {
     const waiting = this.#model.living
       .map((world) => ({ world, links: this.#linksOf(world) }))
       .filter(({ world: { stuck, agents }, links }) => {
-        // An agent whose connection is gone leaves as soon as the world comes to it.
+        // An agent whose connection is closed leaves as soon as the world processes its leave.
         const present = links.length > 0 && links.length === agents.length;
         return present && !stuck && agents.every(({ step }) => step);
       });
@@ -174,8 +177,8 @@ class Run {
   }
 
   /**
-   * The connections of a world's agents. One whose agent was taken out, or has gone to another connection, has the
-   * agent still until it leaves.
+   * Returns the connections of a world's agents. A connection whose agent was removed, or was
+   * resumed by another connection, still counts until it leaves.
    */
   #linksOf({ agents }: WorldModel): Link[] {
     return this.#all.filter(
@@ -209,7 +212,7 @@ class Run {
     return link;
   }
 
-  /** The connection at a place; another one where it has ended. */
+  /** Returns the connection at an index; another connection if that one has ended. */
   async #link(place: number): Promise<Link> {
     const link = this.#links[place];
     if (link !== undefined && !link.model.closed && !link.model.ended) {
@@ -274,7 +277,7 @@ class Run {
     for (const link of this.#all) {
       this.#compare(link);
     }
-    // Worlds are independent: what two of them are told has no order.
+    // Worlds are independent: calls of two worlds have no order.
     const { logs } = this.#subject;
     deepStrictEqual(
       byText(logs.map((log) => log.map(inOrder))),
@@ -300,7 +303,7 @@ class Run {
   }
 }
 
-/** Logs that say something, in an order that depends on nothing but what they say. */
+/** Returns the logs that are not empty, sorted by their content. */
 function byText(logs: readonly (readonly string[])[]): string[][] {
   return logs
     .filter(({ length }) => length > 0)
@@ -308,7 +311,7 @@ function byText(logs: readonly (readonly string[])[]): string[][] {
     .sort((a, b) => (a.join("\n") < b.join("\n") ? -1 : 1));
 }
 
-/** An event of the world, its actions in the order of its agents. */
+/** Returns an event of the world with its actions in the order of the agents. */
 function inOrder(event: string): string {
   if (!event.startsWith("tick ")) {
     return event;

@@ -10,10 +10,12 @@ import { type Surroundings, WorldModel } from "./world-model.ts";
 /** A request to the model of a server. */
 export type ModelRequest = Request<WorldModel>;
 
-/** One connection: its requests are taken in order, each when the one before was answered. */
+/**
+ * One connection. Its requests are processed in order, each after the previous one was answered.
+ */
 export class ConnectionModel implements Asker {
   readonly answers: Answer[] = [];
-  /** Requests that came and were not taken. */
+  /** Requests that arrived and are not processed yet. */
   readonly queue: ModelRequest[] = [];
   busy = false;
   /** True while requests are being processed. */
@@ -24,13 +26,13 @@ export class ConnectionModel implements Asker {
   closed = false;
   world: WorldModel | undefined;
   agent: AgentModel | undefined;
-  /** Why the agent has no place in its world any more. */
+  /** Reason why the agent is no longer in its world. */
   gone: number | undefined;
-  /** The worlds that its creates made, at the places of their answers. */
+  /** The worlds that the connection created, by index of the answer. */
   readonly created = new Map<number, WorldModel>();
   readonly #next: (connection: ConnectionModel) => void;
 
-  /** @param next Takes the next request, if there is one. */
+  /** @param next Processes the next request, if any. */
   constructor(next: (connection: ConnectionModel) => void) {
     this.#next = next;
   }
@@ -97,7 +99,7 @@ export class ServerModel {
     this.#next(connection);
   }
 
-  /** A request that waits for other agents does not hold up a leave behind it. */
+  /** Lets a leave overtake a request that waits for other agents. */
   #letOut(connection: ConnectionModel): void {
     const { agent, world, busy, queue, gone } = connection;
     if (agent === undefined || world === undefined || gone !== undefined) {
@@ -130,12 +132,15 @@ export class ServerModel {
     this.#leave(connection, () => {}, "drop");
   }
 
-  /** Lets time pass, up to the next thing that happens; whether something did. */
+  /** Lets time pass until the next event; returns true if there was one. */
   pass(end: number): boolean {
     return this.timers.next(end);
   }
 
-  /** Takes what is next; what an answer makes possible comes when the world has come to rest. */
+  /**
+   * Processes the next requests. Requests that an answer makes possible are processed once the
+   * world is idle.
+   */
   #next(connection: ConnectionModel): void {
     if (connection.taking) {
       return;
@@ -163,7 +168,7 @@ export class ServerModel {
     });
   }
 
-  /** The agent leaves, if there is one; `done` before anything that follows from it. */
+  /** Removes the agent, if any; `done` is called before anything that follows. */
   #leave(
     connection: ConnectionModel,
     done: () => void = () => {},

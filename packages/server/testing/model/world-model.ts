@@ -269,7 +269,7 @@ export class WorldModel implements SequenceHost {
     }
   }
 
-  /** Another connection takes the seat of an agent, which the present one may not have lost. */
+  /** Another connection resumes the seat of an agent, whose old connection may not be lost yet. */
   #takeAgain(agent: AgentModel, asker: Asker): void {
     if (agent.cancelHold === undefined) {
       const outstanding = agent.step !== undefined || agent.resetting;
@@ -361,7 +361,7 @@ export class WorldModel implements SequenceHost {
 
   // ——— what follows
 
-  /** Does whatever is due, until nothing is. */
+  /** Performs everything that is due, until nothing remains. */
   progress(): void {
     while (this.gone === undefined && this.#progressed()) {}
     const { open, clock } = this.#sequence;

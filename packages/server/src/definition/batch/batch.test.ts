@@ -138,7 +138,7 @@ describe("behaviour 70: a batch", () => {
     });
   });
 
-  it("begins a slot anew in the step after its end in mode next-step, ignoring its action", async () => {
+  it("begins a slot's next sequence in the step after its end in mode next-step, ignoring its action", async () => {
     const { peer } = await joined(counter, { batch: 3 });
     await peer.step();
     const ended = await peer.step(add(1, 3, 4));
@@ -163,7 +163,7 @@ describe("behaviour 70: a batch", () => {
     });
   });
 
-  it("begins a slot anew in the step of its end in mode same-step, with the last observation as final", async () => {
+  it("begins a slot's next sequence in the step of its end in mode same-step, with the last observation as final", async () => {
     const { peer } = await joined(counter, { batch: 2, autoreset: "same-step" });
     const { observations: begun } = await peer.step();
     const { observations: ended } = await peer.step(add(1, 3));
@@ -236,13 +236,13 @@ describe("behaviour 70: a batch", () => {
     });
   });
 
-  it("observes a discount where it is asked for", async () => {
+  it("observes a discount if the join requests it", async () => {
     const { peer } = await joined(counter, { batch: 3, discount: true });
     expect((await peer.step()).observations["discount"]).toEqual([1, 1, 1]);
     expect((await peer.step(add(1, 3, 4))).observations["discount"]).toEqual([1, 0, 1]);
   });
 
-  it("begins every slot anew after a reset, with its settings", async () => {
+  it("begins every slot's next sequence after a reset, with the settings of the reset", async () => {
     const { peer } = await joined(counter, { batch: 2 });
     await peer.step();
     await peer.step(add(1, 2));
@@ -396,7 +396,7 @@ describe("behaviour 71: the slots of a batch", () => {
     await expect(peer.step({ ...add(1, 1, 1), ...seeds })).rejects.toThrow(/^3: .*only the seeds/);
   });
 
-  it("are seeded anew by a reset of the agent, and by one of the world", async () => {
+  it("are reseeded by a reset of the agent, and by a reset of the world", async () => {
     const first = await lucks({ batch: 3, seed: 7n });
     const other = { batch: 3, seed: 1n };
     const reset = (settings: Settings) => async (all: Joined) => {
@@ -470,7 +470,7 @@ describe("behaviour 72: a slot that fails", () => {
     expect((observations["final.total"] as number[])[1]).toBe(2);
   });
 
-  it("may break its specs, refuse a step too late, or never finish one", async () => {
+  it("may have violated its specs, refused its actions in `step`, or never finished a step", async () => {
     const time = manualTime();
     const { failures, onEvent } = told();
     const { peer } = await joined(
@@ -598,7 +598,7 @@ describe("a join as a batch is refused", () => {
     await peer.step();
   });
 
-  it("where the environment has a name that batches use, or a shape that is not fixed", async () => {
+  it("if the environment has a name that batches use, or a shape that is not fixed", async () => {
     await refused(plain({ observations: { terminated: t.bool() } }), { batch: 2 }, /"terminated"/);
     await refused(plain({ actions: { reset_mask: t.bool() } }), { batch: 2 }, /"reset_mask"/);
     await refused(plain({ joinSettings: { discount: optional(t.bool()) } }), { batch: 2 }, /disc/);
@@ -608,7 +608,7 @@ describe("a join as a batch is refused", () => {
     await refused(plain({ observations: { path: t.int32([-1]) } }), { batch: 2 }, /"path".*fixed/);
   });
 
-  it("past the limits of slots, of agents, and of elements", async () => {
+  it("above the limits of slots, of agents, and of elements", async () => {
     const limits = { maxSlotsPerWorld: 10 };
     await refused(counter, { batch: 11 }, /^8: .*maxSlotsPerWorld/, { limits });
     const { server, world, peer } = await joined(counter, { batch: 6 }, { limits });
