@@ -23,7 +23,7 @@ const die = defineWorld({
   },
 });
 
-/** The same for each agent alone. */
+/** The same die, with an instance for each agent. */
 const ownDie = defineEnvironment({
   name: "own-die",
   actions: {},
@@ -118,7 +118,7 @@ describe("a seed that the author did not declare", () => {
     expect(await faces(one)).toEqual(seen);
     await one.reset();
     expect(await faces(one)).not.toEqual(seen);
-    // A join with the seed begins the same way, and the other agent notices nothing.
+    // A join with the same seed begins with the same faces, and does not affect the other agent.
     await joined.join(world, { seed: 1n });
     expect(await faces(joined)).toEqual(seen);
     expect((await other.step()).state).toBe("RUNNING");

@@ -7,7 +7,10 @@ import type { AgentId } from "../definition/agent.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
-/** Each agent's `hit` affects itself and the agent that it names, which is out after three hits. */
+/**
+ * Each agent's `hit` affects itself and the agent that it names, whose sequence ends after three
+ * hits.
+ */
 function duel(log: string[]) {
   return defineWorld({
     name: "duel",

@@ -20,7 +20,7 @@ import { WorldHost } from "./world-host.ts";
 const empty: StepRequest = { actions: [], requestedObservations: [] };
 const all: StepRequest = { actions: [], requestedObservations: [1, 2] };
 
-/** A world that is played without sessions, with its responses. */
+/** A world without sessions, with its responses. */
 class Table {
   readonly time: ManualTime = manualTime();
   readonly events: WorldEvent[] = [];
@@ -134,7 +134,7 @@ function statesOf(answers: readonly unknown[]): unknown[] {
   );
 }
 
-/** Checks that the counters of a world are those of its seats. */
+/** Checks that the counters of a world match its seats. */
 function checkCounters(state: WorldView): void {
   const seats = [...state.seats.values()];
   const states = seats.map((seat) => seat.state);
@@ -578,7 +578,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
   const shutDown = new DmEnvRpcError("UNAVAILABLE", "the server is shutting down");
   const holdMs = 1000;
 
-  /** Agents with keys; the last one has none. */
+  /** Creates a world of agents with keys, except the last agent. */
   function keyed(agents: number, definition: Partial<UntypedWorldDefinition>): Table {
     const table = tableOf(0, definition);
     for (let agent = 1; agent < agents; agent++) {

@@ -14,7 +14,7 @@ import type { TakenSeat } from "../session/seat-tokens.ts";
 
 const keys = ["the-first-agents-key", "the-second-agents-key"] as const;
 
-/** Two agents with keys of their own, in a sequence. */
+/** Returns two agents in a sequence, each with a key. */
 async function setUp(options: TallyOptions, settings = {}) {
   const log: TallyEvent[] = [];
   const time = manualTime();

@@ -7,7 +7,7 @@ import type { Peer } from "../../testing/peer.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import { defineWorld } from "../definition/world.ts";
 
-/** Moves of the world's agents, in its order. */
+/** Moves of the world's agents, in the order in which the world received them. */
 type Moves = [agent: number, move: number][];
 
 function slowWorld(moves: Moves) {

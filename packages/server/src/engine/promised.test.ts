@@ -12,7 +12,7 @@ import type { ServerEvent } from "../host/events.ts";
 
 const broken = (): Promise<never> => Promise.reject(new Error("the engine is gone"));
 
-/** A world with a function that must answer at once, and does not. */
+/** A world with a synchronous function that returns a promise. */
 async function setUp(functions: object, clock: Clock = lockstep()) {
   const rejections: unknown[] = [];
   const onRejection = (reason: unknown): unknown => rejections.push(reason);

@@ -164,7 +164,7 @@ describe("behaviour 68: validate refuses a step", () => {
     const firstMove = one.step({ field: 1 });
     await second;
     await quiet();
-    // Agent two misses its turn, and then moves in agent one's.
+    // Agent two misses its turn, and then moves during the turn of agent one.
     time.advance(50);
     await firstMove;
     const early = two.step({ field: 2 });
@@ -325,7 +325,10 @@ describe("behaviour 68: `step` refuses the actions of a single agent", () => {
 });
 
 describe("behaviour 68: validate on a real-time clock", () => {
-  /** A ship that cannot fire while it moves, nor without ammunition: one round, loaded again by every third tick. */
+  /**
+   * A ship that cannot fire while it moves, nor without ammunition: it holds one round and reloads
+   * every third tick.
+   */
   function ships(log: string[], answer: "next" | "newest") {
     return defineWorld({
       name: "ships",

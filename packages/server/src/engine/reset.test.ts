@@ -275,7 +275,7 @@ describe("a reset of the world", () => {
     expect((await two.step()).state).toBe("INTERRUPTED");
     expect((await one.step({ add: 100 })).state).toBe("TERMINATED");
     expect((await one.step()).observations["sequence"]).toBe(3);
-    // Once it has stepped, sequences wait for it again.
+    // Once the straggler has stepped, sequences wait for it again.
     await two.step();
     const again = host.resetWorld(world);
     await Promise.all([one.step(), two.step()]);

@@ -18,7 +18,7 @@ import type { Authorize } from "./authorize.ts";
 import { createEnvironmentServer, type EnvironmentServer } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
 
-/** Grants the roles that the metadata list in one word. */
+/** Grants the roles that the metadata lists. */
 const byMetadata: Authorize = ({ metadata }) =>
   metadata.get("roles")?.split(" ").filter(Boolean) as Role[] | undefined;
 

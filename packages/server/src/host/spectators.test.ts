@@ -67,7 +67,7 @@ function painted(picture: () => Picture) {
   });
 }
 
-/** The size and the pixels in a PNG file of unfiltered rows. */
+/** Returns the size and the pixels of a PNG file with unfiltered rows. */
 function readPng(file: Uint8Array) {
   const bytes = Buffer.from(file);
   const [width, height] = [bytes.readUInt32BE(16), bytes.readUInt32BE(20)];
@@ -528,7 +528,7 @@ describe.each([
     await agent.leave();
     await agent.destroyWorld("tally-1");
     while ((await world.ended()).done !== true) {
-      // Frames that were on their way.
+      // Frames that were in flight.
     }
   });
 

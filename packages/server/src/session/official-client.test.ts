@@ -21,7 +21,7 @@ const peer = (userAgent?: string) => ({
 
 const official = workaroundFor(peer("grpc-python/1.85.1 grpc-c/53.0.0 (linux; chttp2)"));
 
-/** The specs that are left of `actions` in a response to the official client. */
+/** Returns the specs that a response to the official client has for `actions`. */
 function usable(actions: Record<string, Specs[string]>) {
   const specs = packSpecs({ actions: specTable(actions as never), observations: specTable({}) });
   const value = create(JoinWorldResponseSchema, { specs });

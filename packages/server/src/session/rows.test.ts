@@ -424,7 +424,7 @@ describe("behaviour 73: a stream with several seats", () => {
                 await Promise.all(ready.map((peer) => peer.reset()));
                 const isLast = !alone.some((_, row) => isActing(row));
                 const answered = await answers();
-                // In the order of their answers.
+                // In the order of the answers.
                 ready = isLast ? [] : [...answered.keys()].map((row) => alone[row] as Peer);
                 for (const [row, result] of isLast ? answered : []) {
                   begun.set(row, result);
@@ -444,7 +444,7 @@ describe("behaviour 73: a stream with several seats", () => {
               const actions = { add: command.adds[row] as number, sleep: command.sleeps[row] };
               waiting.set(row, (alone[row] as Peer).step(actions as Record<string, number>));
             };
-            // First the rows that act; then those in no sequence begin one.
+            // First the acting rows step; then rows outside a sequence begin one.
             const isInSequence = running.includes(true) || begun.size > 0;
             const all = alone
               .map((_, row) => row)

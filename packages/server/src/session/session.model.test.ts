@@ -40,7 +40,7 @@ const runs = Number(process.env["MODEL_RUNS"] ?? 300);
 const seed =
   process.env["MODEL_SEED"] ?? (process.env["MODEL_RUNS"] === undefined ? "1" : undefined);
 
-/** Number of scenarios on worlds that return promises, and on those that fail. */
+/** Number of scenarios on worlds that return promises, and on worlds that fail. */
 const patientRuns = Math.ceil(runs / 3);
 
 /** Number of scenarios over HTTP/2. */
@@ -90,7 +90,7 @@ function check(
   return fc.assert(property, { numRuns, ...options, ...(seed ? { seed: Number(seed) } : {}) });
 }
 
-/** A scenario of two agents, which have a seat key each, in sequences of one tick. */
+/** Creates a scenario of two agents, each with a seat key, in sequences of one tick. */
 function scenarioOf(clock: ClockOptions, ...operations: readonly Operation[]): Scenario {
   return {
     policies: {
@@ -125,7 +125,7 @@ const step = stepFor();
 const resetWorld: Draft = { kind: "resetWorld", world: 0, start: "none" };
 
 it("the model does not expect a response to an agent that was removed from its world", async () => {
-  // Agent 0 misses its deadline and is taken out; then the step hangs, and agent 1 goes while it does.
+  // Agent 0 misses its deadline and is removed; then the step hangs, and agent 1 leaves meanwhile.
   const scenario = scenarioOf(
     { kind: "wakeUp", deadlineMs: 71, policy: "leave" },
     send(0, step),
@@ -172,7 +172,8 @@ describe("behaviour 77: when another connection takes the seat of an agent, the 
         send(2, resetWorld, joinWith(seatKeys[0])),
         send(0, step, step),
         { do: "half-close", connection: 0 },
-        // The reset waits for agent 2 until its deadline; then the join and the leave of agent 1 come together.
+        // The reset waits for agent 2 until its deadline; then the join and the leave of agent 1
+        // are processed together.
         { do: "pass", ms: 1009 },
         send(2, step),
       ),

@@ -153,7 +153,7 @@ interface Told {
   readonly length: bigint;
 }
 
-/** An environment that one agent plays alone, driven as Gymnasium drives a slot of a vector. */
+/** A single environment of one agent, driven as Gymnasium drives a slot of a vector. */
 class Alone {
   readonly #peer: Peer;
   readonly #mode: string;

@@ -12,7 +12,9 @@ import { refuse } from "../refuse.ts";
 import { optional } from "../settings.ts";
 import { required, type UntypedWorldDefinition } from "../world.ts";
 
-/** Ends at `goal`; 13 throws, 14 is refused before the step, 15 in it. */
+/**
+ * Ends at `goal`. An action of 13 throws, 14 is refused by `validate`, and 15 is refused by `step`.
+ */
 const counter = defineEnvironment({
   name: "counter",
   joinSettings: { goal: optional(t.int32()) },
