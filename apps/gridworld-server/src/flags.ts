@@ -62,13 +62,13 @@ where
   --port N               port to listen on; 0 picks one (8980)
   --tls-cert FILE        certificate to serve TLS with, PEM; with --tls-key
   --tls-key FILE         its key, PEM
-  --tls-ca FILE          lets in only clients with a certificate of this authority, PEM
-  --allow-insecure       listen beyond this machine without TLS, where every client
-                         may use the server
-  --listen-backlog N     connections that wait to be accepted, as many as the kernel's
-                         own limit allows (4096)
-  --page                 serves a page at the same address, where people watch the boards
-                         and, without --matchmaker, play; every client that
+  --tls-ca FILE          admits only clients with a certificate of this authority, PEM
+  --allow-insecure       allow a host other than loopback without TLS: every client that
+                         reaches the address may use the server
+  --listen-backlog N     connections that may wait to be accepted; the kernel's own
+                         limit also applies (4096)
+  --page                 serves a page at the same address on which people watch the
+                         boards and, without --matchmaker, play; every client that
                          reaches the address may watch
 
 when
@@ -89,17 +89,17 @@ worlds
                          waits for them to leave (drain), or ends the board (force, the
                          default with --matchmaker, which has policies of its own)
   --grace-ms N           on SIGTERM or SIGINT, time for the agents to receive the end of
-                         their sequences; a second signal ends at once (5000)
+                         their sequences; a second signal exits immediately (5000)
 
 matchmaking
-  --matchmaker ADDRESS   registers with a matchmaker; then only it creates boards and
-                         sends agents. Repeat it for matchmakers that share a store
+  --matchmaker ADDRESS   registers with a matchmaker, which alone creates boards and
+                         assigns agents; repeat it for matchmakers that share a store
   --advertise ADDRESS    address at which the matchmaker and the agents reach this
                          server; needed with --host 0.0.0.0 or ::
   --region NAME          region of this server, to which tickets have latencies
-  --max-agents N         agents that the matchmaker may send at a time (1000)
+  --max-agents N         agents that the matchmaker may assign at a time (1000)
   --matchmaker-token FILE
-                         sends the token in this file to the matchmaker, together with
+                         file with the token for the matchmaker, which also receives
                          the certificate of --tls-cert
   --matchmaker-ca FILE   authority of the matchmaker's certificate, PEM
 
@@ -149,13 +149,15 @@ export function readFlags(args: readonly string[]): Flags {
       continue;
     }
     const takers = either.format(clockNames.filter((name) => clocks[name].flag === flag));
-    throw new Error(`--${flag} goes with --clock ${takers}, not ${clock}; see --help`);
+    throw new Error(
+      `--${flag}: expected with --clock ${takers}, received with --clock ${clock}; see --help`,
+    );
   }
   const tls = tlsFiles(values["tls-cert"], values["tls-key"], values["tls-ca"]);
   const allowInsecure = values["allow-insecure"];
   if (tls === undefined && !allowInsecure && !isLoopback(values.host)) {
     throw new Error(
-      `--host ${values.host} is beyond this machine: it takes --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
+      `--host ${values.host} is not a loopback address: expected --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
     );
   }
   const destroyDefault = values.matchmaker === undefined ? "refuse" : "force";
@@ -203,11 +205,11 @@ function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undef
     if (alone === undefined) {
       return undefined;
     }
-    throw new Error(`--${alone} goes with --matchmaker, which is missing; see --help`);
+    throw new Error(`--${alone}: expected with --matchmaker, received without it; see --help`);
   }
   if (advertise === undefined && everywhere.has(host)) {
     throw new Error(
-      `--host ${host} is no address that agents can be sent to: --matchmaker takes --advertise with it; see --help`,
+      `--host ${host} is not an address that agents can connect to: expected --advertise with --matchmaker; see --help`,
     );
   }
   return {
@@ -231,8 +233,12 @@ function tlsFiles(
   if (cert === undefined && key === undefined && ca === undefined) {
     return undefined;
   }
-  const missing = cert === undefined ? "--tls-cert" : "--tls-key";
-  throw new Error(`TLS takes --tls-cert and --tls-key, and ${missing} is missing; see --help`);
+  const received = Object.entries({ "--tls-cert": cert, "--tls-key": key, "--tls-ca": ca })
+    .filter(([, file]) => file !== undefined)
+    .map(([flag]) => flag);
+  throw new Error(
+    `--tls-cert and --tls-key: expected both, received only ${received.join(" and ")}; see --help`,
+  );
 }
 
 function oneOf<const T extends string>(flag: string, text: string, known: readonly T[]): T {
@@ -240,7 +246,7 @@ function oneOf<const T extends string>(flag: string, text: string, known: readon
   if (found !== undefined) {
     return found;
   }
-  throw new Error(`${flag} takes one of ${known.join(", ")}, received "${text}"; see --help`);
+  throw new Error(`${flag}: expected one of ${known.join(", ")}, received "${text}"; see --help`);
 }
 
 function checkedAddress(flag: string, text: string): string {
@@ -249,7 +255,7 @@ function checkedAddress(flag: string, text: string): string {
     return text;
   } catch (error) {
     throw new Error(
-      `${flag} takes HOST:PORT, or that with http:// or https://, received "${text}"; see --help`,
+      `${flag}: expected HOST:PORT, optionally with http:// or https://, received "${text}"; see --help`,
       { cause: error },
     );
   }
@@ -260,5 +266,7 @@ function integer(flag: string, text: string, min: number, max: number): number {
   if (value >= min && value <= max) {
     return value;
   }
-  throw new Error(`${flag} takes an integer from ${min} to ${max}, received "${text}"; see --help`);
+  throw new Error(
+    `${flag}: expected an integer from ${min} to ${max}, received "${text}"; see --help`,
+  );
 }

@@ -47,7 +47,7 @@ usage: dm-env-rpc-matchmaker-server [options]
 
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port to listen on; 0 picks one (8990)
-  --allow-insecure       listen on a public address without TLS; others can then read the traffic
+  --allow-insecure       allow a host other than loopback without TLS; others can then read the traffic
   --allow-origins LIST   origins of pages that may call the matchmaker, separated by commas; * for all (none)
   --tls-cert FILE        certificate to serve TLS with, as PEM; also presented to environment servers and Redis
   --tls-key FILE         its key
@@ -159,7 +159,7 @@ export function readFlags(
   for (const flag of ["operator-ca", "server-ca", "agent-ca"]) {
     if (text(flag) !== undefined && tls[0] === undefined) {
       throw new Error(
-        `--${flag}: expected together with --tls-cert and --tls-key, received it alone; see --help`,
+        `--${flag}: expected with --tls-cert and --tls-key, received without them; see --help`,
       );
     }
   }

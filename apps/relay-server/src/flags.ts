@@ -43,11 +43,11 @@ usage: dm-env-rpc-relay-server --programs FILE [options]
   --port N               port that programs dial; 0 picks one (8970)
   --program-ports A-B    ports for the agents of programs, one for each (any free ports)
   --public-host HOST     host in the addresses that programs and agents are given (--host)
-  --allow-origins LIST   origins of the pages that may dial in, separated by commas; * for all (none)
-  --allow-insecure       listen beyond this machine in plain text, tokens included
+  --allow-origins LIST   origins of pages that may dial in, separated by commas; * for all (none)
+  --allow-insecure       allow a host other than loopback without TLS; others can then read the traffic, tokens included
   --tls-cert FILE        certificate to serve TLS with on all ports, as PEM
   --tls-key FILE         its key
-  --metrics-port N       serve metrics for Prometheus at /metrics; 0 picks a port (no metrics)
+  --metrics-port N       port for Prometheus metrics at /metrics; 0 picks one (no metrics)
   --log-level LEVEL      ${logLevels.join(", ")} (info)
   --help, --version
 
@@ -55,7 +55,7 @@ Times and limits, each with its default; those that end in -ms are milliseconds:
 
 ${[...limitFlags].map(([name, flag]) => `  --${flag} N`.padEnd(44) + defaultRelayLimits[name]).join("\n")}
 
-Each may also be given in the environment: --program-ports as RELAY_PROGRAM_PORTS.
+Each flag may also be set in the environment: --program-ports as RELAY_PROGRAM_PORTS.
 `;
 
 const options = {
@@ -99,8 +99,8 @@ export function readFlags(
     if (given === undefined || (/^\d+$/.test(given) && Number(given) <= most)) {
       return given === undefined ? undefined : Number(given);
     }
-    const range = most === Number.MAX_SAFE_INTEGER ? "a whole number" : `0 to ${most}`;
-    throw new Error(`--${flag} takes ${range}, received "${given}"; see --help`);
+    const range = most === Number.MAX_SAFE_INTEGER ? "a number" : `an integer from 0 to ${most}`;
+    throw new Error(`--${flag}: expected ${range}, received "${given}"; see --help`);
   };
   const limits: { -readonly [Name in LimitName]?: number } = {};
   for (const [name, flag] of limitFlags) {
@@ -111,19 +111,23 @@ export function readFlags(
   }
   const [tlsCert, tlsKey] = [text("tls-cert"), text("tls-key")];
   if ((tlsCert === undefined) !== (tlsKey === undefined)) {
-    throw new Error("--tls-cert and --tls-key go together, received one of them; see --help");
+    throw new Error(
+      `--tls-cert and --tls-key: expected both, received only ${tlsCert === undefined ? "--tls-key" : "--tls-cert"}; see --help`,
+    );
   }
   const logLevel = text("log-level") ?? "info";
   const level = logLevels.find((known) => known === logLevel);
   if (level === undefined) {
-    throw new Error(`--log-level takes one of ${logLevels.join(", ")}, received "${logLevel}"`);
+    throw new Error(
+      `--log-level: expected one of ${logLevels.join(", ")}, received "${logLevel}"; see --help`,
+    );
   }
   const insecure = values["allow-insecure"] ?? text("allow-insecure");
   const allowInsecure = insecure === true || insecure === "true" || insecure === "1";
   const host = text("host") ?? "127.0.0.1";
   if (tlsCert === undefined && !allowInsecure && !isLoopback(host)) {
     throw new Error(
-      `--host ${host} is beyond this machine: it takes --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
+      `--host ${host} is not a loopback address: expected --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
     );
   }
   return {
@@ -150,7 +154,7 @@ function readPorts(given: string | undefined): Flags["programPorts"] {
   const [, first, last] = /^(\d+)-(\d+)$/.exec(given) ?? [];
   if (first === undefined || last === undefined) {
     throw new Error(
-      `--program-ports takes two ports such as 9000-9099, received "${given}"; see --help`,
+      `--program-ports: expected two ports such as 9000-9099, received "${given}"; see --help`,
     );
   }
   return { first: Number(first), last: Number(last) };

@@ -27,7 +27,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
 }
 
 describe("relay-server", () => {
-  it("relays agents to a program, shows metrics and health, and ends cleanly on SIGTERM", async () => {
+  it("relays agents to a program, serves metrics and health, and exits cleanly on SIGTERM", async () => {
     await using file = await programsFile(`# a comment\n\ngame ${token} 2\n`);
     await using app = start(["--programs", file.path, "--port", "0", "--metrics-port", "0"]);
     const url = await app.says(/^listening on (http:\/\/\S+)\n/);
@@ -49,14 +49,14 @@ describe("relay-server", () => {
   });
 
   it.each([
-    [["--port", "x"], "--port takes 0 to 65535"],
-    [["--max-programs", "-"], "--max-programs takes a whole number"],
-    [["--program-ports", "9000"], "--program-ports takes two ports"],
-    [["--host", "0.0.0.0"], "--host 0.0.0.0 is beyond this machine"],
-    [["--tls-cert", "x"], "--tls-cert and --tls-key go together"],
-    [["--log-level", "loud"], "--log-level takes one of"],
-    [[], "--programs takes a file"],
-  ])("says in one line what is wrong with %j", async (args, message) => {
+    [["--port", "x"], "--port: expected an integer from 0 to 65535"],
+    [["--max-programs", "-"], "--max-programs: expected a number"],
+    [["--program-ports", "9000"], "--program-ports: expected two ports"],
+    [["--host", "0.0.0.0"], "--host 0.0.0.0 is not a loopback address"],
+    [["--tls-cert", "x"], "--tls-cert and --tls-key: expected both, received only --tls-cert"],
+    [["--log-level", "loud"], "--log-level: expected one of"],
+    [[], "--programs: expected a file"],
+  ])("names the mistake in %j in one line", async (args, message) => {
     await using app = start(args);
     const { status, stderr } = await app.outcome();
     expect(status).toBe(1);

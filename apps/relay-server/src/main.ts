@@ -34,7 +34,9 @@ async function main(): Promise<void> {
   }
   const { host, tlsCert, tlsKey } = flags;
   if (flags.programs === undefined) {
-    throw new Error("--programs takes a file with the programs that may dial in; see --help");
+    throw new Error(
+      "--programs: expected a file with the programs that may dial in, received none; see --help",
+    );
   }
   const logger = pino({ level: flags.logLevel, base: null }, pino.destination(2));
   const metrics = createMetrics();
