@@ -82,7 +82,7 @@ class SettingTable {
    * Default 2,000.
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
-  /** Connections that wait to be accepted, as many as the kernel's own limit allows. Default 4,096. */
+  /** Connections that wait to be accepted; the kernel's own limit also applies. Default 4,096. */
   readonly listenBacklog: Limit = { default: 4_096, unit: "count", most: 2 ** 31 - 1 };
   /** Servers. Default 1,000. */
   readonly maxServers: Limit = { default: 1_000, unit: "count" };
