@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** An entry of the heap; setting its key again replaces it. */
+/** A key in the heap. */
 interface Entry {
   readonly key: string;
   readonly dueMs: number;
+  /** Index in the heap. */
+  at: number;
 }
 
 /** Keys, each with the time at which it is due. Setting, deleting and taking cost O(log n). */
 export class DueQueue {
-  readonly #due = new Map<string, Entry>();
-  /**
-   * A binary heap with the earliest entry on top. Entries of deleted keys are dropped when they
-   * reach the top, or once they outnumber the others.
-   */
-  #heap: Entry[] = [];
+  readonly #entries = new Map<string, Entry>();
+  /** A binary heap with the earliest entry on top. */
+  readonly #heap: Entry[] = [];
 
+  /** Sets the time of a key, which replaces its earlier time. */
   set(key: string, dueMs: number): void {
-    const entry = { key, dueMs };
-    this.#due.set(key, entry);
+    this.delete(key);
+    const entry = { key, dueMs, at: this.#heap.length };
+    this.#entries.set(key, entry);
     this.#heap.push(entry);
-    this.#rise(this.#heap.length - 1);
-    if (this.#heap.length > 2 * this.#due.size + 16) {
-      // A sorted list is a heap.
-      this.#heap = [...this.#due.values()].sort((a, b) => a.dueMs - b.dueMs);
-    }
+    this.#rise(entry);
   }
 
   delete(key: string): void {
-    this.#due.delete(key);
+    const entry = this.#entries.get(key);
+    if (entry !== undefined) {
+      this.#remove(entry);
+    }
   }
 
-  /** Removes the keys that are due and returns them. */
+  /** Removes the keys that are due and returns them, earliest first. */
   takeDue(nowMs: number): string[] {
     const taken: string[] = [];
     for (
@@ -38,55 +38,55 @@ export class DueQueue {
       first !== undefined && first.dueMs <= nowMs;
       [first] = this.#heap
     ) {
-      this.#removeFirst();
-      if (this.#due.get(first.key) === first) {
-        this.#due.delete(first.key);
-        taken.push(first.key);
-      }
+      this.#remove(first);
+      taken.push(first.key);
     }
     return taken;
   }
 
-  #removeFirst(): void {
+  /** Removes an entry; the last entry of the heap takes its place. */
+  #remove(entry: Entry): void {
+    this.#entries.delete(entry.key);
     const last = this.#heap.pop();
-    if (last !== undefined && this.#heap.length > 0) {
-      this.#heap[0] = last;
-      this.#sink();
+    if (last === undefined || last === entry) {
+      return;
     }
+    last.at = entry.at;
+    this.#heap[last.at] = last;
+    this.#rise(last);
+    this.#sink(last);
   }
 
-  #dueAt(index: number): number {
-    return this.#heap[index]?.dueMs ?? Number.POSITIVE_INFINITY;
-  }
-
-  #swap(one: number, other: number): void {
-    const [a, b] = [this.#heap[one], this.#heap[other]];
-    if (a !== undefined && b !== undefined) {
-      this.#heap[one] = b;
-      this.#heap[other] = a;
-    }
-  }
-
-  #rise(from: number): void {
-    for (let at = from; at > 0; ) {
-      const parent = (at - 1) >> 1;
-      if (this.#dueAt(parent) <= this.#dueAt(at)) {
+  #rise(entry: Entry): void {
+    for (;;) {
+      // The top has no parent.
+      const parent = this.#heap[(entry.at - 1) >> 1];
+      if (parent === undefined || parent.dueMs <= entry.dueMs) {
         return;
       }
-      this.#swap(at, parent);
-      at = parent;
+      this.#swap(entry, parent);
     }
   }
 
-  #sink(): void {
-    for (let at = 0; ; ) {
-      const [left, right] = [2 * at + 1, 2 * at + 2];
-      const next = this.#dueAt(right) < this.#dueAt(left) ? right : left;
-      if (this.#dueAt(at) <= this.#dueAt(next)) {
+  #sink(entry: Entry): void {
+    for (;;) {
+      const child = this.#earlierChild(entry);
+      if (child === undefined || entry.dueMs <= child.dueMs) {
         return;
       }
-      this.#swap(at, next);
-      at = next;
+      this.#swap(entry, child);
     }
+  }
+
+  #earlierChild({ at }: Entry): Entry | undefined {
+    const left = this.#heap[2 * at + 1];
+    const right = this.#heap[2 * at + 2];
+    return left !== undefined && right !== undefined && right.dueMs < left.dueMs ? right : left;
+  }
+
+  #swap(one: Entry, other: Entry): void {
+    [one.at, other.at] = [other.at, one.at];
+    this.#heap[one.at] = one;
+    this.#heap[other.at] = other;
   }
 }
