@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { ServerRecord } from "../../model.ts";
 import type { DirectorContext } from "../context.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";
 
@@ -13,8 +14,8 @@ const trustMs = 1_000;
 export class Suspicion {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Suspect servers, each with its last report at the time when it became suspect. */
-  readonly #suspects = new Map<string, string>();
+  /** Servers that became suspect, each with the version of its last report at that time. */
+  readonly #suspects = new Map<string, number>();
   /** Time of each server's last answer. */
   readonly #answered = new Map<string, number>();
 
@@ -25,27 +26,17 @@ export class Suspicion {
 
   isSuspect(serverId: string): boolean {
     const since = this.#suspects.get(serverId);
-    if (since === undefined) {
-      return false;
-    }
-    if (since === this.#lastReport(serverId)) {
-      return true;
-    }
-    this.#suspects.delete(serverId);
-    return false;
+    return since !== undefined && since === this.#lastReport(serverId);
   }
 
   /** Checks the servers of matches in which an agent with a seat cancelled its ticket. */
   check(): void {
-    const { replica, matchIndex, time } = this.#context;
+    const { replica, matchIndex } = this.#context;
     for (const matchId of matchIndex.abandoned) {
-      const serverId = replica.get("match", matchId)?.value.serverId;
-      if (serverId === undefined || this.#suspects.has(serverId)) {
-        continue;
-      }
-      const answeredMs = this.#answered.get(serverId) ?? Number.NEGATIVE_INFINITY;
-      if (time.now() - answeredMs >= trustMs) {
-        this.#ask(serverId);
+      const match = replica.get("match", matchId)?.value;
+      const server = match && replica.get("server", match.serverId)?.value;
+      if (server !== undefined && !this.isSuspect(server.id) && !this.#isTrusted(server.id)) {
+        this.#ask(server);
       }
     }
     matchIndex.abandoned.clear();
@@ -53,7 +44,10 @@ export class Suspicion {
 
   /** Marks a server as suspect until it answers or reports again. */
   suspect(serverId: string): void {
-    this.#suspects.set(serverId, this.#lastReport(serverId));
+    const report = this.#lastReport(serverId);
+    if (report !== undefined) {
+      this.#suspects.set(serverId, report);
+    }
   }
 
   /** Forgets servers that are gone. */
@@ -67,14 +61,13 @@ export class Suspicion {
     }
   }
 
-  #ask(serverId: string): void {
-    const { replica, servers, settings, time, wake } = this.#context;
-    const server = replica.get("server", serverId)?.value;
-    const key = `ask ${serverId}`;
-    if (server === undefined || this.#tasks.isRunning(key)) {
+  #ask(server: ServerRecord): void {
+    const { servers, settings, time, wake } = this.#context;
+    const key = `ask ${server.id}`;
+    this.suspect(server.id);
+    if (this.#tasks.isRunning(key)) {
       return;
     }
-    this.suspect(serverId);
     this.#tasks.start(key, async () => {
       const answers = await servers.check(server, settings.callbackMs).then(
         () => true,
@@ -83,14 +76,20 @@ export class Suspicion {
       if (!answers) {
         return;
       }
-      this.#answered.set(serverId, time.now());
-      this.#suspects.delete(serverId);
+      this.#answered.set(server.id, time.now());
+      this.#suspects.delete(server.id);
       wake();
     });
   }
 
-  #lastReport(serverId: string): string {
-    const report = this.#context.replica.get("report", serverId)?.value;
-    return `${report?.epoch}/${report?.sequence}`;
+  /** Returns true for a short time after a server has answered. */
+  #isTrusted(serverId: string): boolean {
+    const answeredMs = this.#answered.get(serverId);
+    return answeredMs !== undefined && this.#context.time.now() - answeredMs < trustMs;
+  }
+
+  /** Returns the version of a server's last report. */
+  #lastReport(serverId: string): number | undefined {
+    return this.#context.replica.get("report", serverId)?.version;
   }
 }

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
+
+/** Opens a house in which each match has one agent, with server "a". */
+async function open(maxWorlds = 10, options: Parameters<typeof House.open>[0] = {}) {
+  const house = await House.open({ profiles: [profile({ count: 1 })], ...options });
+  const server = await house.serve("a", { maxWorlds });
+  forgetCalls(house);
+  /** Assigns a ticket and cancels it; a seat whose agent did not join is held. */
+  const giveUpSeat = async (): Promise<void> => {
+    const [id = ""] = await house.tickets(1);
+    await house.settle();
+    expect(await house.states([id])).toEqual(["ASSIGNED"]);
+    await house.frontend.cancelTicket({ ticketId: id });
+  };
+  return { house, server, giveUpSeat, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+/** Registering checks a server, too. */
+function forgetCalls({ servers }: House): void {
+  servers.calls.length = 0;
+}
+
+const checks = (house: House): number => callsOf(house, "check").length;
+
+describe("a suspect server", () => {
+  it("gets no agents while it does not answer, and gets agents once it has reported again", async () => {
+    await using scene = await open();
+    const { house, server, giveUpSeat } = scene;
+    await giveUpSeat();
+    server.isUp = false;
+    await house.settle();
+    expect(checks(house)).toBe(1);
+    const ids = await house.tickets(1);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["WAITING"]);
+    server.isUp = true;
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["WAITING"]);
+    await house.report(server);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+  });
+
+  it("gets agents once it has registered again", async () => {
+    await using scene = await open();
+    const { house, server, giveUpSeat } = scene;
+    await giveUpSeat();
+    server.isUp = false;
+    await house.settle();
+    server.isUp = true;
+    await house.register(server);
+    const ids = await house.tickets(1);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+  });
+
+  it("that was given up gets agents as soon as a server registers under its id", async () => {
+    await using scene = await open();
+    const { house, server, giveUpSeat } = scene;
+    await giveUpSeat();
+    server.isUp = false;
+    await house.settle();
+    await house.registry.deregisterServer({ serverId: "a" });
+    await house.pass(1_000);
+    expect(eventsOf(house, "server-gone")).toHaveLength(1);
+    server.isUp = true;
+    server.worlds.clear();
+    await house.register(server);
+    const ids = await house.tickets(1);
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+  });
+
+  it("is checked again if another agent gives up its seat after a new report", async () => {
+    await using scene = await open(2);
+    const { house, server, giveUpSeat } = scene;
+    const [second = ""] = await house.tickets(1);
+    await house.settle();
+    await giveUpSeat();
+    server.isUp = false;
+    await house.settle();
+    expect(checks(house)).toBe(1);
+    // A full server is in no list of servers with room.
+    await house.report(server);
+    await house.frontend.cancelTicket({ ticketId: second });
+    await house.settle();
+    expect(checks(house)).toBe(2);
+  });
+
+  it("is not checked twice at a time", async () => {
+    await using scene = await open();
+    const { house, server, giveUpSeat } = scene;
+    const [second = ""] = await house.tickets(1);
+    await house.settle();
+    const release = house.servers.hold("check");
+    await giveUpSeat();
+    await house.matchmaker.tick();
+    expect(checks(house)).toBe(1);
+    await house.report(server);
+    await house.frontend.cancelTicket({ ticketId: second });
+    const ids = await house.tickets(1);
+    await house.matchmaker.tick();
+    expect(checks(house)).toBe(1);
+    // It is suspect again until the pending check is answered.
+    expect(await house.states(ids)).toEqual(["WAITING"]);
+    release();
+    await house.settle();
+    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+  });
+
+  it("gets agents immediately after its answer, before the next regular tick", async () => {
+    const settings = { tickMs: 60_000, minTickMs: 20, leaderLeaseMs: 600_000 };
+    await using scene = await open(10, { settings, run: true });
+    const { house } = scene;
+    const turn = async (): Promise<void> => {
+      for (let count = 0; count < 30; count++) {
+        await setImmediate();
+      }
+      house.time.advance(20);
+      for (let count = 0; count < 30; count++) {
+        await setImmediate();
+      }
+    };
+    const [first = ""] = await house.tickets(1);
+    await turn();
+    expect(await house.states([first])).toEqual(["ASSIGNED"]);
+    const release = house.servers.hold("check");
+    await house.frontend.cancelTicket({ ticketId: first });
+    const ids = await house.tickets(1);
+    await turn();
+    await turn();
+    expect(await house.states(ids)).toEqual(["WAITING"]);
+    release();
+    await turn();
+    await turn();
+    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+  });
+});
+
+it("a server that has answered is not trusted under a later registration of its id", async () => {
+  await using scene = await open(10, { settings: { tickMs: 10 } });
+  const { house, server, giveUpSeat } = scene;
+  await giveUpSeat();
+  await house.settle();
+  expect(checks(house)).toBe(1);
+  await house.registry.deregisterServer({ serverId: "a" });
+  server.isUp = false;
+  await house.pass(50, 10);
+  expect(eventsOf(house, "server-gone")).toHaveLength(1);
+  server.isUp = true;
+  server.worlds.clear();
+  await house.register(server);
+  forgetCalls(house);
+  await giveUpSeat();
+  await house.settle();
+  expect(checks(house)).toBe(1);
+});
