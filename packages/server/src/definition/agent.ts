@@ -3,8 +3,8 @@
 declare const agentIdBrand: unique symbol;
 
 /**
- * An agent in a world, as its author sees it: a small integer, unique among all
- * the agents that ever joined the world, in the order in which they joined.
+ * An agent in a world, as its author sees it: a small integer, assigned in the order of joining and
+ * never reused in the world.
  */
 export type AgentId = number & { readonly [agentIdBrand]: true };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** A value now or later. */
+/** A value, or a promise of it. */
 export type Awaitable<T> = T | PromiseLike<T>;
 
 /** Returns true if a value is a promise. */

@@ -22,7 +22,7 @@ const good = defineWorld({
 const bad = (part: object): UntypedWorldDefinition => Object.assign({}, good, part);
 
 const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
-  ["two worlds of one name", [good, good], /different names, received two called "good"/],
+  ["two worlds of one name", [good, good], /different names, received two named "good"/],
   ["a world without a name", [bad({ name: "" })], /its name is empty/],
   ["more agents needed than fit", [bad({ agents: { min: 5, max: 2 } })], /max, received 5 and 2/],
   ["no room for an agent", [bad({ agents: { max: 0 } })], /max, received 1 and 0/],
@@ -66,7 +66,7 @@ describe("behaviour 24: before it accepts clients, a server refuses", () => {
     [
       "a property that every server has",
       { properties: { server: { mine: property(t.int32(), { read: () => 1 }) } } },
-      /property "server" is one that every server has/,
+      /property "server" is reserved: every server has/,
     ],
     [
       "two extensions for one type",

@@ -21,7 +21,7 @@ export function checkDefinitions(definitions: readonly UntypedWorldDefinition[])
   for (const definition of definitions) {
     const { name } = definition;
     if (names.has(name)) {
-      throw new Error(`expected worlds of different names, received two called "${name}"`);
+      throw new Error(`expected worlds with different names, received two named "${name}"`);
     }
     names.add(name);
     for (const check of checks) {
@@ -52,7 +52,9 @@ function hasControls({ controls = {} }: UntypedWorldDefinition): string | undefi
 }
 
 function hasName({ name }: UntypedWorldDefinition): string | undefined {
-  return name === "" ? "its name is empty; call it something" : undefined;
+  return name === ""
+    ? "its name is empty: expected a name that identifies the kind of world"
+    : undefined;
 }
 
 function hasRoomForAgents({ agents = {} }: UntypedWorldDefinition): string | undefined {
@@ -63,7 +65,7 @@ function hasRoomForAgents({ agents = {} }: UntypedWorldDefinition): string | und
   if (min >= 1 && max >= min) {
     return undefined;
   }
-  return `expected 1 ≤ agents.min ≤ agents.max, received ${min} and ${max}; its first sequence would never begin`;
+  return `expected 1 ≤ agents.min ≤ agents.max, received ${min} and ${max}; otherwise its first sequence never begins`;
 }
 
 function hasTimes({
@@ -91,13 +93,13 @@ function leavesReservedSettings({
   joinSettings = {},
 }: UntypedWorldDefinition): string | undefined {
   if (Object.hasOwn(settings, worldTypeSetting)) {
-    return `it declares the setting "${worldTypeSetting}", which is reserved for the kind of world to create; call it something else`;
+    return `it declares the setting "${worldTypeSetting}", which is reserved for the kind of world to create; rename it`;
   }
   if (Object.hasOwn(joinSettings, joinTokenSetting)) {
-    return `it declares the join setting "${joinTokenSetting}", which is reserved for join tokens; call it something else`;
+    return `it declares the join setting "${joinTokenSetting}", which is reserved for join tokens; rename it`;
   }
   if (Object.hasOwn(joinSettings, seatKeySetting)) {
-    return `it declares the join setting "${seatKeySetting}", which is reserved for agents that come back to their seats; call it something else`;
+    return `it declares the join setting "${seatKeySetting}", which is reserved for agents that resume their seats; rename it`;
   }
   return undefined;
 }
@@ -156,7 +158,7 @@ export function checkServer(extensions: readonly Extension[], properties: Proper
   for (const name of ["server", "worlds", "types"]) {
     if (Object.hasOwn(properties, name)) {
       throw new Error(
-        `the property "${name}" is one that every server has; call yours something else`,
+        `the property "${name}" is reserved: every server has a built-in property of that name; rename yours`,
       );
     }
   }

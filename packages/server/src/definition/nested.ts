@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Sets a value in nested records, which it creates if they are missing. */
+/** Sets a value in nested records; missing records are created. */
 export function place(
   values: Record<string, unknown>,
   path: readonly string[],
@@ -15,7 +15,7 @@ export function place(
   target[path[path.length - 1] as string] = value;
 }
 
-/** The value under a path of nested records; undefined if there is none. */
+/** Returns the value at a path of nested records; undefined if it does not exist. */
 export function valueAt(values: unknown, path: readonly string[]): unknown {
   let value = values;
   for (let i = 0; i < path.length; i++) {

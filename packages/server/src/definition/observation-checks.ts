@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Which observations are checked against the bounds of their specs: all (`always`), one in
- * 61 (`sampled`) or none (`off`). Dtype and shape are always checked: a response
- * is never malformed.
+ * Selects the observations that are checked against the bounds of their specs: all (`always`), one
+ * in 61 (`sampled`) or none (`off`). Dtype and shape are always checked, so that a response is
+ * never malformed.
  */
 export type ObservationChecks = "always" | "sampled" | "off";
 
-/** A prime, so that each observation is checked in turn when an agent requests the same few every step. */
+/**
+ * A prime number, so that each observation is checked in turn if an agent requests the same few in
+ * every step.
+ */
 export const sampleEvery = 61;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The create setting that selects the kind of world on a server with several. */
+/** The create setting that selects the kind of world on a server with several kinds. */
 export const worldTypeSetting = "world_type";
 
 /** The join setting that carries a join token. */

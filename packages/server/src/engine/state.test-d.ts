@@ -11,18 +11,18 @@ test("a seat that is read outside the engine cannot be changed there", () => {
     // @ts-expect-error the specs are the engine's
     seat.specs = other.specs;
     if (seat.state.kind === "running") {
-      // @ts-expect-error the data of a state, too
+      // @ts-expect-error the data of a state belongs to the engine
       seat.state.entered = true;
-      // @ts-expect-error and what it refers to
+      // @ts-expect-error objects in a state belong to the engine
       seat.state.seat.specs = other.specs;
-      // @ts-expect-error a reward is added to where it is read
+      // @ts-expect-error only the engine adds to a reward
       seat.state.reward.clear();
     }
   };
   expectTypeOf(change).toBeFunction();
 });
 
-test("nor is it taken for one that can", () => {
+test("a read-only view of a seat or a world is not accepted as the writable type", () => {
   expectTypeOf<Seat>().toExtend<SeatView>();
   expectTypeOf<SeatView>().not.toExtend<Seat>();
   type RunningView = Extract<SeatView["state"], { readonly kind: "running" }>;

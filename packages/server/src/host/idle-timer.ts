@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
-/** A timer for idleness. */
+/** A timer that calls back after a time of idleness. */
 export interface IdleTimer {
-  /** Starts the timer, unless it runs. */
+  /** Starts the timer, unless it is running. */
   start(): void;
   /** Stops the timer. */
   stop(): void;

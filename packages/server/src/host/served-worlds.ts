@@ -3,14 +3,14 @@
 /** A world of a server. */
 export interface ServedWorld {
   readonly name: string;
-  /** The name of its definition. */
+  /** Name of the world's definition. */
   readonly type: string;
-  /** Number of agents in it. */
+  /** Number of agents in the world. */
   readonly agents: number;
-  /** Number of agents that ever joined. */
+  /** Number of agents that have joined so far. */
   readonly joins: number;
-  /** Number of sequences that began; of worlds with `perAgent`, those of all agents. */
+  /** Number of sequences that have begun; with `perAgent`, summed over all agents. */
   readonly sequences: number;
-  /** True if it existed from the start. */
+  /** True if the world has existed from the start. */
   readonly premade: boolean;
 }

@@ -4,7 +4,7 @@ import type { Done, PackedSettings } from "../engine/requests.ts";
 
 /** The worlds of a server, as its sessions use them. */
 export interface Worlds {
-  /** @throws DmEnvRpcError NOT_FOUND naming the worlds of the server. */
+  /** @throws DmEnvRpcError NOT_FOUND naming the current worlds. */
   get(name: string): HostedWorld;
   /** @throws DmEnvRpcError if there is no room for the world or a setting is invalid. */
   create(settings: PackedSettings, done: Done<HostedWorld>): void;
