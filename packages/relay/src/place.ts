@@ -45,7 +45,7 @@ export class Place {
     this.#options = options;
     this.name = options.name;
     this.grant = options.grant;
-    this.#held = { network: `program ${options.name}`, bytes: 0 };
+    this.#held = { network: `program ${options.name}`, bytes: 0, pieces: 0 };
   }
 
   /** Address at which agents reach the program. */

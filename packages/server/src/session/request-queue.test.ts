@@ -16,6 +16,9 @@ const queueOf = (maxQueuedRequests: number, maxQueuedBytes: number) => {
     get size() {
       return queue.size;
     },
+    get heldBytes() {
+      return queue.heldBytes;
+    },
     get isFull() {
       return queue.isFull;
     },
@@ -45,6 +48,17 @@ describe("a queue of requests", () => {
     expect(queue.isFull).toBe(false);
     queue.add("c", 9);
     expect(queue.isFull).toBe(false);
+  });
+
+  it("holds the bytes of its requests and their overhead until all of them are taken", () => {
+    const queue = queueOf(100, 100);
+    queue.add("a", 10);
+    queue.add("b", 20);
+    expect(queue.heldBytes).toBe(30 + 2 * 256);
+    queue.take();
+    expect(queue.heldBytes).toBe(30 + 2 * 256);
+    queue.take();
+    expect(queue.heldBytes).toBe(0);
   });
 
   it("lets requests in one by one where its bound of bytes is 0", () => {

@@ -8,6 +8,9 @@ export interface QueueLimits {
   readonly maxQueuedBytes: number;
 }
 
+/** Memory of a request in addition to its bytes: three objects and an ArrayBuffer. */
+const requestOverheadBytes = 256;
+
 /** A request whose size counts. */
 type Sized = Pick<UnreadMessage<ProcessRequest>, "size">;
 
@@ -25,6 +28,11 @@ export class RequestQueue<Request extends Sized = UnreadMessage<ProcessRequest>>
 
   get size(): number {
     return this.#requests.length - this.#next;
+  }
+
+  /** Memory of the queue, which keeps requests until all of them are taken. */
+  get heldBytes(): number {
+    return this.#bytes + this.#requests.length * requestOverheadBytes;
   }
 
   /** True if reading must pause. */

@@ -133,6 +133,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     return this.#busy || this.#full || this.#pumping || this.#queue.size > 0 || this.#share.isOver;
   }
 
+  get queuedBytes(): number {
+    return this.#queue.heldBytes;
+  }
+
   onMessage(message: Request): void {
     this.#idle = 0;
     this.#pumping = true;

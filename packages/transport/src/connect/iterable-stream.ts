@@ -81,9 +81,9 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     this.#incoming = open(this.outgoing())[Symbol.asyncIterator]();
   }
 
-  /** Bytes of the messages that wait for Connect to read them. */
+  /** Bytes of the messages that wait for Connect or for the receiver to read them. */
   get waitingBytes(): number {
-    return this.#outboxBytes;
+    return this.#outboxBytes + (this.#receiver?.queuedBytes ?? 0);
   }
 
   /** Sent messages, for Connect to read. */

@@ -201,3 +201,20 @@ test("a message is assembled in spare memory, unless that is too small or far to
     expect(deframer.spare).toBeUndefined();
   }
 });
+
+test("a chunk of which little is left is released, and what is left is read later", () => {
+  const deframer = new Deframer(limit);
+  const read = Buffer.alloc(64 * 1024);
+  frame(Buffer.alloc(60_000, 1)).copy(read);
+  frame(Buffer.from("abc")).copy(read, 60_005);
+  deframer.push(read.subarray(0, 60_013));
+  expect(deframer.next()).toBe(true);
+  deframer.release();
+  expect(deframer.source.buffer).not.toBe(read.buffer);
+  expect(deframer.bufferedBytes).toBe(8);
+  expect(deframer.next()).toBe(true);
+  expect(deframer.source.buffer).not.toBe(read.buffer);
+  expect(deframer.source.subarray(deframer.start, deframer.end).toString()).toBe("abc");
+  deframer.release();
+  expect([deframer.source.length, deframer.next()]).toEqual([0, false]);
+});

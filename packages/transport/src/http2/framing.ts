@@ -2,6 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { tooLarge } from "../limits/too-large.ts";
 import { ChunkMemory } from "./chunk-memory.ts";
+import { owned } from "./read-ahead.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
@@ -14,6 +15,12 @@ const firstAllocationBytes = 16 * 1024;
  * peer that sends byte by byte.
  */
 const chunkOverheadBytes = 256;
+
+/**
+ * Memory of an incomplete message grows by this factor. The system provides pages as they are filled, and what was outgrown
+ * waits for a garbage collection.
+ */
+const growth = 4;
 
 /** Spare memory is dropped when it is more than this many times the size needed. */
 const maxSpare = 4;
@@ -71,6 +78,11 @@ export class Deframer {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
 
+  /** Bytes of the body of an incomplete message that were collected; 0 if there is none. */
+  get bodyBytes(): number {
+    return this.#bodyLength;
+  }
+
   /** True if the pushed bytes end inside a message; valid once `next` has returned false. */
   get isInsideMessage(): boolean {
     return this.#headerLength > 0 || this.#body !== undefined;
@@ -84,7 +96,7 @@ export class Deframer {
       this.#isViewed = false;
       return;
     }
-    this.#waiting.push(chunk);
+    this.#waiting.push(owned(chunk));
     this.#waitingBytes += chunk.length + chunkOverheadBytes;
   }
 
@@ -134,6 +146,18 @@ export class Deframer {
       this.#bodyLength = 0;
     }
     return false;
+  }
+
+  /** Lets go of a chunk whose remaining bytes are a small part of the memory that it keeps. */
+  release(): void {
+    const isRead = this.#at === this.#chunk.length;
+    const rest = isRead ? noBytes : owned(this.#chunk.subarray(this.#at));
+    if (isRead || rest.buffer !== this.#chunk.buffer) {
+      this.#chunk = rest;
+      this.#at = 0;
+      this.#isViewed = false;
+      this.source = noBytes;
+    }
   }
 
   /** Drops everything that was pushed. */
@@ -224,7 +248,7 @@ export class Deframer {
     let body = started;
     const start = this.#bodyStart;
     if (start + needed > body.length) {
-      const room = Math.min(this.#bodySize, Math.max(needed, 2 * body.length));
+      const room = Math.min(this.#bodySize, Math.max(needed, growth * body.length));
       body = Buffer.allocUnsafeSlow(start + room);
       started.copy(body, start, start, start + this.#bodyLength);
       this.#body = body;

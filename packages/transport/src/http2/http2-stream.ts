@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ClientHttp2Stream, ServerHttp2Stream } from "node:http2";
+import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from "node:http2";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
-import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
+import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes } from "../limits/limits.ts";
 import {
   deliverBytes,
@@ -16,6 +16,7 @@ import type { BufferPool } from "./buffer-pool.ts";
 import { Deframer } from "./framing.ts";
 import { inflate, inflatedSize } from "./inflation.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
+import { ReadAhead } from "./read-ahead.ts";
 
 /**
  * Maximum number of messages of one chunk that are delivered before pending messages are written. With many requests in
@@ -25,6 +26,9 @@ const messagesPerWrite = 32;
 
 /** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
 const resumesPerTurn = 64;
+
+/** A flush counts the bytes of earlier ones if this many were not taken yet. */
+const untakenBytes = 16 * 1024;
 
 /** Options that both sides of a gRPC call share. */
 export interface Http2StreamOptions<Received, Sent, Carrier> {
@@ -88,6 +92,7 @@ export abstract class Http2MessageStream<
   /** Bytes of a message that is being inflated, or that the receiver paused at. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
+  #readAhead: ReadAhead | undefined;
   #yielding = false;
   #resumes = 0;
   #burst = 0;
@@ -119,7 +124,8 @@ export abstract class Http2MessageStream<
       },
       get unreportedBytes() {
         const { readableLength, writableLength } = stream.http2;
-        return readableLength + writableLength + stream.#outbox.bytes;
+        const readAhead = readableLength + (stream.#readAhead?.overheadBytes ?? 0);
+        return readAhead + stream.#queuedBytes + writableLength + stream.#outbox.bytes;
       },
       fail: (error) => {
         if (this.done) {
@@ -252,6 +258,10 @@ export abstract class Http2MessageStream<
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
     }
+    // A peer that reads has taken the last turn's bytes by now; all of a turn may exceed a limit for a moment.
+    if (this.http2.writableLength >= untakenBytes) {
+      this.#account?.count();
+    }
     this.http2.cork();
     for (const piece of this.#outbox.take()) {
       this.#write(piece);
@@ -285,9 +295,16 @@ export abstract class Http2MessageStream<
     if (!this.#isBlocked()) {
       this.#deliver();
     }
+    if (chunk.length < pieceBytes && this.#deframer.bodyBytes > chunk.length) {
+      this.#countPiece();
+    }
     if (this.#isBlocked()) {
+      if (this.#paused) {
+        this.#deframer.release();
+      }
       this.#keepAccount();
       if (this.#deframer.bufferedBytes >= holdBytes) {
+        this.#countReadAhead();
         this.http2.pause();
       }
     } else if (this.http2.readableLength > 0) {
@@ -301,10 +318,45 @@ export abstract class Http2MessageStream<
     }
   }
 
+  get #queuedBytes(): number {
+    return this.#receiver?.queuedBytes ?? 0;
+  }
+
   #keepAccount(): void {
-    if (!this.discarding) {
-      this.#account?.hold(this.#deframer.bufferedBytes + this.#heldBytes);
+    if (this.discarding) {
+      return;
     }
+    this.#account?.hold(this.#deframer.bufferedBytes + this.#heldBytes);
+    if (this.#queuedBytes >= holdBytes) {
+      this.#account?.count();
+    }
+  }
+
+  /** Counts what node:http2 reads while it is paused as it arrives. */
+  #countReadAhead(): void {
+    const account = this.#account;
+    if (account !== undefined) {
+      this.#readAhead ??= new ReadAhead(this.http2, {
+        onGrowth: () => account.count(),
+        onPiece: () => this.#countPiece(),
+      });
+    }
+  }
+
+  /** Resets a stream of many pieces: more would arrive for as long as it is open. */
+  #countPiece(): void {
+    if (this.done || this.#account?.piece() !== false) {
+      return;
+    }
+    this.ended = true;
+    this.finish(
+      new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `message in too many pieces: expected DATA frames of ${pieceBytes} bytes or more, received thousands of smaller ones; send messages whole`,
+        { origin: "client" },
+      ),
+    );
+    this.http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   /** Stops counting a held message; buffered bytes still count. */
@@ -373,6 +425,9 @@ export abstract class Http2MessageStream<
     } finally {
       this.#delivering = false;
     }
+    if (this.#paused) {
+      deframer.release();
+    }
     this.#keepAccount();
     if (!this.discarding && !this.#isBlocked() && deframer.failure !== undefined) {
       this.#failReading(receiver, deframer.failure);
@@ -401,7 +456,8 @@ export abstract class Http2MessageStream<
 
   /** Counts a message as held if the receiver paused at it, because it has then queued the message. */
   #holdIfPaused(bytes: number): void {
-    this.#heldBytes = this.#paused ? bytes : 0;
+    const isCounted = this.#receiver?.queuedBytes !== undefined;
+    this.#heldBytes = this.#paused && !isCounted ? bytes : 0;
   }
 
   /** Handles a message that cannot be read, after which no later message can be found. */

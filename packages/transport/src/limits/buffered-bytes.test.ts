@@ -3,9 +3,11 @@ import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { Health } from "@dm-env-rpc/protocol/health";
+import { frameTypes, http2Frame } from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
 import { stepRequest, stepResponse } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
+import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { type Serving, serving } from "../testing/serving.ts";
 import { BufferedBytes, connectionBytes } from "./buffered-bytes.ts";
@@ -275,4 +277,101 @@ test("messages inflate in turn, 16 MiB at a time, and 100,000 messages of ended 
   running[1]?.();
   expect(last).toBe(true);
   buffered.stop();
+});
+
+test("what a stream counts itself ends it in the same turn, and again only after a survey", () => {
+  const limits = {
+    maxBufferedBytes: 100,
+    maxBufferedBytesPerConnection: 1000,
+    stalledMessageMs: 0,
+  };
+  const buffered = new BufferedBytes(limits);
+  let unreportedBytes = 90;
+  let failures = 0;
+  const account = buffered.open(connectionBytes("192.0.2.1:1"), {
+    isWaitingForPeer: false,
+    get unreportedBytes() {
+      return unreportedBytes;
+    },
+    fail: () => {
+      failures += 1;
+    },
+  });
+  account.count();
+  expect(failures).toBe(0);
+  unreportedBytes = 110;
+  account.count();
+  account.count();
+  expect(failures).toBe(1);
+  buffered.stop();
+});
+
+test("a stream whose peer has read since the survey is not ended for another", () => {
+  const limits = {
+    maxBufferedBytes: 100,
+    maxBufferedBytesPerConnection: 1000,
+    stalledMessageMs: 0,
+  };
+  const buffered = new BufferedBytes(limits);
+  const failed: string[] = [];
+  const open = (name: string, port: number) => {
+    const holder = { isWaitingForPeer: false, unreportedBytes: 0, fail: () => failed.push(name) };
+    const account = buffered.open(connectionBytes(`192.0.2.${port}:1`), holder);
+    return {
+      hold: (bytes: number) => {
+        holder.unreportedBytes = bytes;
+      },
+      count: account.count,
+    };
+  };
+  const reads = open("reads", 1);
+  const deaf = open("deaf", 2);
+  reads.hold(80);
+  reads.count();
+  reads.hold(0);
+  deaf.hold(60);
+  deaf.count();
+  expect(failed).toEqual([]);
+  deaf.hold(101);
+  deaf.count();
+  expect(failed).toEqual(["deaf"]);
+  buffered.stop();
+});
+
+test("messages that the receiver has queued count", async () => {
+  await using server = await serving({ maxBufferedBytes: 500_000 });
+  await using call = rawCall(server.address);
+  const stream = await server.next();
+  let queuedBytes = 400_000;
+  const closed = new Promise<Error | undefined>((resolve) => {
+    stream.start({
+      get queuedBytes() {
+        return queuedBytes;
+      },
+      onMessage() {
+        queuedBytes = 600_000;
+        call.http2.write(frame(bytesOf(stepRequest(1000))));
+      },
+      onEnd() {},
+      onDrain() {},
+      onClose: resolve,
+    });
+  });
+  call.http2.write(frame(bytesOf(stepRequest(1000))));
+  expect(await closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+});
+
+test("a message of 10,000 DATA frames of one byte ends its stream, and one of 1,000 does not", async () => {
+  await using server = await serving();
+  await using peer = rawPeer(server.listener.port);
+  const pieces = (bytes: Uint8Array) =>
+    [...bytes].map((byte) => http2Frame(frameTypes.data, 0, 1, Uint8Array.of(byte)));
+  const message = frame(bytesOf(stepRequest(900)));
+  peer.write(startOfCall, ...pieces(message));
+  const stream = record(await server.next());
+  await stream.seen("message");
+  peer.write(...pieces(frame(Buffer.alloc(10_000))));
+  const error = await stream.closed;
+  expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  expect(String(error)).toContain("too many pieces");
 });

@@ -28,11 +28,13 @@ export interface ConnectionBytes {
   /** Network of the peer, as `networkOf` returns it. */
   readonly network: string;
   bytes: number;
+  /** Pieces since the last survey; see `ByteAccount.piece`. */
+  pieces: number;
 }
 
 /** Creates the sum of a connection without streams. */
 export function connectionBytes(address: string): ConnectionBytes {
-  return { network: networkOf(address), bytes: 0 };
+  return { network: networkOf(address), bytes: 0, pieces: 0 };
 }
 
 /** The part of a stream that its account uses. */
@@ -55,6 +57,14 @@ export interface ByteAccount {
    * more bytes.
    */
   hold(bytes: number): void;
+  /** Counts the holder's `unreportedBytes` now instead of at the next survey; ends streams as `hold` does. */
+  count(): void;
+  /**
+   * Counts a chunk of a few bytes in the middle of a message: it costs as much time as one of 16 KB.
+   *
+   * @returns False if the connection has sent more of them than any client does.
+   */
+  piece(): boolean;
   /**
    * Queues `start`, so that the messages that are being inflated at the same time take at most `maxInflatingBytes`.
    * A larger message is inflated alone.
@@ -66,6 +76,12 @@ export interface ByteAccount {
   close(): void;
 }
 
+/** Chunks shorter than this are pieces if they neither begin nor complete a message. */
+export const pieceBytes = 256;
+
+/** Pieces of a connection between two surveys: 5 ms of the thread's time. */
+const maxPieces = 2_048;
+
 /** Maximum memory of the messages that are being inflated at the same time. */
 const maxInflatingBytes = 16 * 1024 * 1024;
 
@@ -73,8 +89,10 @@ interface Entry {
   readonly holder: ByteHolder;
   readonly connection: ConnectionBytes;
   held: number;
-  /** `unreportedBytes` at the last survey. */
+  /** `unreportedBytes` when they were last counted. */
   surveyed: number;
+  /** True between the end of the stream and the next survey, when it should have let go of its bytes. */
+  isEnding: boolean;
   /** Bytes held at the last check, and the number of checks in a row with the same bytes. */
   seen: number;
   stalled: number;
@@ -133,7 +151,15 @@ export class BufferedBytes {
 
   /** Opens the account of a stream. */
   open(connection: ConnectionBytes, holder: ByteHolder): ByteAccount {
-    const entry: Entry = { holder, connection, held: 0, surveyed: 0, seen: 0, stalled: 0 };
+    const entry: Entry = {
+      holder,
+      connection,
+      held: 0,
+      surveyed: 0,
+      isEnding: false,
+      seen: 0,
+      stalled: 0,
+    };
     this.#entries.add(entry);
     this.#surveyLater(calmMs);
     return {
@@ -147,6 +173,15 @@ export class BufferedBytes {
         if (more > 0) {
           this.#check(entry);
         }
+      },
+      count: () => {
+        if (this.#entries.has(entry) && !entry.isEnding && this.#refresh(entry) > 0) {
+          this.#check(entry);
+        }
+      },
+      piece: () => {
+        connection.pieces += 1;
+        return connection.pieces <= maxPieces;
       },
       inflateInTurn: (bytes, start) => {
         this.#inflations.push({ bytes, start });
@@ -187,11 +222,20 @@ export class BufferedBytes {
     }, ms).unref();
   }
 
+  /** Counts the unreported bytes of a stream; returns by how much they have grown. */
+  #refresh(entry: Entry): number {
+    const { unreportedBytes } = entry.holder;
+    const more = unreportedBytes - entry.surveyed;
+    entry.surveyed = unreportedBytes;
+    this.#add(entry, more);
+    return more;
+  }
+
   #surveyAll(): void {
     for (const entry of this.#entries) {
-      const { unreportedBytes } = entry.holder;
-      this.#add(entry, unreportedBytes - entry.surveyed);
-      entry.surveyed = unreportedBytes;
+      entry.isEnding = false;
+      entry.connection.pieces = 0;
+      this.#refresh(entry);
     }
     const { maxBufferedBytesPerConnection } = this.#limits;
     for (const entry of [...this.#entries]) {
@@ -206,7 +250,14 @@ export class BufferedBytes {
     if (entry.connection.bytes > this.#limits.maxBufferedBytesPerConnection) {
       this.#checkConnection(entry.connection);
     }
-    this.#checkAll();
+    if (this.#bytes > this.#limits.maxBufferedBytes) {
+      for (const other of this.#entries) {
+        if (!other.isEnding) {
+          this.#refresh(other); // Peers may have read since the survey.
+        }
+      }
+      this.#checkAll();
+    }
   }
 
   /** Ends streams of a connection, largest first, until the others are within its limit. */
@@ -263,6 +314,7 @@ export class BufferedBytes {
   #end(entry: Entry, error: DmEnvRpcError): void {
     const surveyed = entry.surveyed;
     entry.surveyed = 0;
+    entry.isEnding = true;
     this.#add(entry, -surveyed);
     entry.holder.fail(error);
     const held = entry.held;

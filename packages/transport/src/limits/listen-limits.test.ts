@@ -15,3 +15,9 @@ it("refuses to listen with a limit out of range", async () => {
     new RangeError("limit maxConnections: expected a whole number of at least 1, received 0"),
   );
 });
+
+it("lets one address take 2,000 connections, a fifth of all", () => {
+  const { maxConnections, maxConnectionsPerAddress } = listenLimits({});
+  expect(maxConnectionsPerAddress).toBe(2_000);
+  expect(5 * maxConnectionsPerAddress).toBeLessThanOrEqual(maxConnections);
+});

@@ -10,9 +10,9 @@ export class ListenLimitTable {
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
   /**
    * Open connections and WebSockets from one IPv4 address, or one IPv6 network of 64 bits. Further ones are
-   * refused with an error. Default 10,000.
+   * refused with an error. Default 2,000.
    */
-  readonly maxConnectionsPerAddress: Limit = { default: 10_000, unit: "count" };
+  readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
    * Connections that wait to be accepted while the process is busy. Further ones wait a second or more, until their client
    * tries again. The kernel's own limit applies, too (`net.core.somaxconn` on Linux). Default 4,096.

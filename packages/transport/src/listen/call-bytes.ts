@@ -1,21 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import type { ByteHolder } from "../limits/buffered-bytes.ts";
+import { ReadAhead } from "../http2/read-ahead.ts";
+import type {
+  BufferedBytes,
+  ByteAccount,
+  ByteHolder,
+  ConnectionBytes,
+} from "../limits/buffered-bytes.ts";
 import { refuseForNow } from "./refusals.ts";
 
-/** Returns the undelivered bytes of a call of a route: its headers, and the bytes that wait in either direction. */
-export function bytesOfCall(
+/** Opens the account of a call of a route: of its headers, and of the bytes that wait in either direction. */
+export function openCallAccount(
+  buffered: BufferedBytes,
+  connection: ConnectionBytes,
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   rawHeaders: readonly string[],
-): ByteHolder {
+): ByteAccount {
   const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
+  const readAhead = new ReadAhead(http2, {
+    onGrowth: () => account.count(),
+    onPiece: () => {
+      if (!account.piece()) {
+        http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      }
+    },
+  });
   let failed = false;
-  return {
+  const account = buffered.open(connection, {
     isWaitingForPeer: false, // `idleStreamMs` ends a request that stalls.
     get unreportedBytes() {
-      return headerBytes + http2.readableLength + http2.writableLength;
+      const { readableLength, writableLength } = http2;
+      return headerBytes + readAhead.overheadBytes + readableLength + writableLength;
     },
     fail(error) {
       if (failed) {
@@ -29,7 +46,8 @@ export function bytesOfCall(
         refuseForNow(http2, headers, error);
       }
     },
-  };
+  });
+  return account;
 }
 
 /** Returns the undelivered bytes of an HTTP/1.1 connection. */

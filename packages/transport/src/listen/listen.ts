@@ -13,7 +13,7 @@ import { listenLimits } from "../limits/listen-limits.ts";
 import { NetworkCounts } from "../limits/network-counts.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
-import { bytesOfCall } from "./call-bytes.ts";
+import { openCallAccount } from "./call-bytes.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
@@ -158,7 +158,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     connection.streamOpened();
     http2.once("close", connection.streamClosed);
     if (!isGrpcProcess(headers)) {
-      const account = buffered.open(connection.buffered, bytesOfCall(http2, headers, rawHeaders));
+      const account = openCallAccount(buffered, connection.buffered, http2, headers, rawHeaders);
       http2.once("close", account.close);
       routes.handle(http2, headers, rawHeaders, connection);
       return;

@@ -33,6 +33,8 @@ export interface StreamReceiver<Received> {
   readonly takesUnread?: boolean | undefined;
   /** A message arrived while `takesUnread` is true. Its bytes stay in memory for as long as it is referenced. */
   onUnread?(message: UnreadMessage<Received>): void;
+  /** Memory of the messages that the receiver has queued. Default: that of the message at which it paused. */
+  readonly queuedBytes?: number | undefined;
   /** The peer ended its side (half-close): no more messages arrive, sending still works. */
   onEnd(): void;
   /** Enough bytes were sent that `send` may be called again, after it returned false. */

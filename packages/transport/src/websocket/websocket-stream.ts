@@ -136,7 +136,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
         return stream.#reading && stream.#socket.partialBytes > 0;
       },
       get unreportedBytes() {
-        return stream.#socket.bufferedBytes;
+        return stream.#socket.bufferedBytes + (stream.#receiver?.queuedBytes ?? 0);
       },
       fail: (error) => this.abort(error), // Cuts a peer that does not read within a second.
     });
@@ -273,6 +273,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       if (this.#reading && this.#inboxBytes >= holdBytes) {
         this.#reading = false;
         this.#socket.pause();
+        this.#account?.count();
       }
       return;
     }

@@ -4,8 +4,9 @@ import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
+import type { WebSocketRoute } from "../listen/listen-options.ts";
 import { openStream } from "../open/open-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { authority, serverPair } from "../testing/certificates.ts";
@@ -256,6 +257,42 @@ describe("hostile WebSockets", () => {
       }
       socket.destroy();
     }
+  });
+
+  test("frames that a closed WebSocket has buffered are not read", async () => {
+    const binary = Buffer.from([0x82, 0x82, 0, 0, 0, 0, 1, 2]);
+    let messages = 0;
+    let isClosed = (): void => {};
+    const closed = new Promise<void>((resolve) => {
+      isClosed = resolve;
+    });
+    const route: WebSocketRoute = {
+      subprotocol,
+      maxMessageBytes: 1_000,
+      accept(socket) {
+        socket.start({
+          onBinary() {
+            messages += 1;
+            if (messages === 1) {
+              socket.pause();
+            }
+          },
+          onText() {},
+          onDrain() {},
+          onPartial() {},
+          onTooLarge() {},
+          onClose: isClosed,
+        });
+      },
+    };
+    await using server = await serving({ webSockets: new Map([["/flood", route]]) });
+    const client = new WebSocket(`ws://${server.address}/flood`, [subprotocol]);
+    const [response] = await once(client, "upgrade");
+    response.socket.write(Buffer.alloc(4_000_000, binary));
+    await vi.waitFor(() => expect(messages).toBe(1), 10_000);
+    response.socket.resetAndDestroy();
+    await closed;
+    expect(messages).toBe(1);
   });
 
   test("another kind of upgrade is answered as a plain request", async () => {

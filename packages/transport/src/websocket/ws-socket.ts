@@ -128,6 +128,10 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
     reader.push(chunk);
     events?.onPartial();
   };
+  if (side === "server") {
+    // The library would parse all that a closed socket has buffered at once, and the stream would drop it.
+    network.prependListener("close", () => network.read());
+  }
   network.on("data", onData);
   network.off("data", library as () => void);
 

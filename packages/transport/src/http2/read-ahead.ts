@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Readable } from "node:stream";
+
+/** Memory of a chunk in addition to its bytes: an object and its place in a list. */
+const chunkOverheadBytes = 256;
+
+/** A chunk keeps the memory of a whole read; one that is less than this share of it is copied. */
+const pinnedShare = 1 / 4;
+
+/** No client sends many chunks that are shorter than the prefix of a message. */
+const prefixBytes = 5;
+
+/** Copies a chunk that would keep much more memory than its own bytes. */
+export function owned(chunk: Buffer): Buffer {
+  if (chunk.length >= pinnedShare * chunk.buffer.byteLength) {
+    return chunk;
+  }
+  const copy = Buffer.allocUnsafeSlow(chunk.length); // Memory of the pool would be kept as a whole, too.
+  chunk.copy(copy);
+  return copy;
+}
+
+/** Events of read-ahead. */
+interface ReadAheadEvents {
+  /** The consumer is behind, and a chunk more counts in `readableLength`. */
+  onGrowth(): void;
+  /** A chunk that no client sends in numbers. */
+  onPiece(): void;
+}
+
+/**
+ * The chunks that node:http2 reads for a stream, up to a window of 4 MiB while the consumer is behind, in chunks of any size.
+ */
+export class ReadAhead {
+  /** Overhead of the chunks since the consumer fell behind, in bytes. */
+  overheadBytes = 0;
+
+  constructor(http2: Readable, events: ReadAheadEvents) {
+    const push = http2.push.bind(http2);
+    // node:http2 calls this method for each DATA frame, and has no event for a stream that is paused.
+    http2.push = (chunk: Buffer | null): boolean => {
+      if (chunk === null) {
+        return push(chunk);
+      }
+      const isBehind = http2.readableLength > 0;
+      this.overheadBytes = isBehind ? this.overheadBytes + chunkOverheadBytes : 0;
+      const isWanted = push(isBehind ? owned(chunk) : chunk);
+      if (isBehind) {
+        events.onGrowth();
+      }
+      if (chunk.length < prefixBytes) {
+        events.onPiece();
+      }
+      return isWanted;
+    };
+  }
+}
