@@ -2,15 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { readFileSync } from "node:fs";
 import type { ServeHooks } from "@dm-env-rpc/matchmaker/registration";
-import {
-  type Authorize,
-  type ListenTls,
-  type Server,
-  type ServerEvent,
-  serve,
-} from "@dm-env-rpc/server";
+import { type Authorize, type ListenTls, type Server, serve } from "@dm-env-rpc/server";
 import { clocks } from "./clocks.ts";
 import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
+import { createLog } from "./log.ts";
 import { serveForMatchmaker } from "./matchmaking.ts";
 import { gridworld } from "./world.ts";
 
@@ -40,6 +35,8 @@ async function main(): Promise<void> {
   stopOnSignals(registered, flags.graceMs);
   process.stdout.write(`listening on ${registered.server.url}\n`);
 }
+
+const log = createLog((text) => process.stderr.write(text));
 
 /** @param hooks Hooks of a matchmaker that decides the roles of callers. */
 async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
@@ -89,12 +86,6 @@ function readPem(flag: string, file: string): Buffer {
     throw new Error(`${flag} takes a PEM file that can be read: ${String(error)}; see --help`, {
       cause: error,
     });
-  }
-}
-
-function log(event: ServerEvent): void {
-  if (event.kind === "world-failed" || event.kind === "transport-error") {
-    process.stderr.write(`${event.kind}: ${event.error.message}\n`);
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { connect as connectTcp } from "node:net";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
@@ -41,6 +43,23 @@ describe("gridworld-server", () => {
     expect(step.discount).toBe(1);
     expect(await server.ended).toBe(0);
     expect(server.stderr).toBe("");
+  });
+
+  it("sums up bad connections on standard error", async () => {
+    await using server = await gridworldServer();
+    const [host, port] = server.address.split(":");
+    const closed = Array.from({ length: 500 }, async () => {
+      const socket = connectTcp(Number(port), host).on("error", () => {});
+      socket.resume().end("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nno frames at all");
+      await once(socket, "close");
+    });
+    await Promise.all(closed);
+    expect(await server.stop()).toBe(0);
+    const lines = server.stderr.split("\n").filter((line) => line !== "");
+    const sums = [...server.stderr.matchAll(/: and ([\d,]+) more in the last \d+ s\n/g)];
+    const summed = sums.reduce((sum, [, more = ""]) => sum + Number(more.replaceAll(",", "")), 0);
+    expect(lines.length).toBeLessThan(100);
+    expect(summed + lines.length - sums.length).toBeGreaterThanOrEqual(500);
   });
 
   it("ends at once on a second signal, even during the grace period", async () => {

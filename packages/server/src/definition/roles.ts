@@ -4,7 +4,8 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 /**
  * Permissions of a connection: an `agent` joins worlds, steps and resets itself; an `operator`
  * creates, resets and destroys worlds and writes properties. Both may leave, and read and list
- * properties. A `spectator` watches worlds.
+ * properties; the names of the worlds are for those that may join, watch or destroy any of them. A `spectator` watches
+ * worlds.
  */
 export type Role = "agent" | "operator" | "spectator";
 
@@ -13,6 +14,17 @@ export type Roles = ReadonlySet<Role>;
 
 /** Roles granted when `authorize` is not configured. */
 export const everyRole: Roles = new Set<Role>(["agent", "operator", "spectator"]);
+
+/**
+ * Returns true if a connection may read the names of the worlds: an agent that needs a join token for each may not.
+ *
+ * @param canJoinWithoutToken True if agents join without a join token.
+ */
+export function mayListWorlds(roles: Roles, canJoinWithoutToken: boolean): boolean {
+  return (
+    roles.has("operator") || roles.has("spectator") || (canJoinWithoutToken && roles.has("agent"))
+  );
+}
 
 /** @throws DmEnvRpcError PERMISSION_DENIED naming the required role. */
 export function requireRole(roles: Roles, role: Role, what: string): void {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
-import { later, messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { later, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
+import { publicMessageOf } from "./public-message.ts";
 import type { Turnstile } from "./turnstile.ts";
 
 /** Time limits of author calls, in milliseconds. */
@@ -223,7 +224,7 @@ export class WorldFault extends Error {
   override readonly name = "WorldFault";
 
   constructor(what: string, cause: unknown) {
-    super(`"${what}" failed: ${messageOf(cause)}`, { cause });
+    super(`"${what}" failed: ${publicMessageOf(cause)}`, { cause });
   }
 }
 
@@ -233,7 +234,7 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
   const overdue = first instanceof WorldFault && first.cause instanceof OverdueError;
   return new DmEnvRpcError(
     overdue ? "DEADLINE_EXCEEDED" : "INTERNAL",
-    `the world "${worldName}" failed and is gone: ${messageOf(fault)}; leave it, and create or join another`,
+    `the world "${worldName}" failed and is gone: ${publicMessageOf(fault)}; leave it, and create or join another`,
     { cause: fault },
   );
 }

@@ -2,8 +2,8 @@
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
-import { messageOf } from "@dm-env-rpc/transport/internal";
 import { isStepRefusal } from "../definition/refuse.ts";
+import { publicMessageOf } from "./public-message.ts";
 
 /**
  * Returns the error that a client receives: a refusal keeps its code, any other error is INTERNAL.
@@ -19,7 +19,7 @@ export function clientError(error: unknown): DmEnvRpcError {
     const code = error.reason === "limit" ? "RESOURCE_EXHAUSTED" : "INVALID_ARGUMENT";
     return new DmEnvRpcError(code, error.message, { cause: error });
   }
-  return new DmEnvRpcError("INTERNAL", messageOf(error), { cause: error });
+  return new DmEnvRpcError("INTERNAL", publicMessageOf(error), { cause: error });
 }
 
 /**

@@ -126,6 +126,7 @@ export interface EnvironmentServer extends AsyncDisposable {
 export function createEnvironmentServer(options: EnvironmentServerOptions): EnvironmentServer {
   const { authorize, joinToken, time = systemTime, extensions = [], properties = {} } = options;
   checkServer(extensions, properties);
+  const canJoinWithoutToken = joinToken === undefined;
   const limits = limitsFrom(options.limits);
   const emit = createEmit(options.onEvent);
   const registry = new WorldRegistry({
@@ -138,14 +139,16 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     emit,
   });
   const sideChannel = createSideChannel({
-    properties: {
+    properties: (mayList) => ({
       ...properties,
       ...serverProperties({
         ...software,
         definitions: options.worlds,
         worldNames: () => registry.names(),
+        mayListWorlds: mayList,
       }),
-    },
+    }),
+    canJoinWithoutToken,
     extensions,
     limits,
     time,
@@ -156,7 +159,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   const spectators = createSpectators({
     worlds: registry,
     admission,
-    canJoinWithoutToken: joinToken === undefined,
+    canJoinWithoutToken,
     time,
     emit,
   });
@@ -164,6 +167,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     ...limits,
     worlds: registry,
     sideChannel,
+    canJoinWithoutToken,
     // With a custom time source, no time passes within a turn of the event loop.
     share: new ThreadShare(options.time === undefined ? undefined : () => 0),
     rates: new RequestRates(limits.maxRequestsPerSecond),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { messageOf, type TimeSource } from "@dm-env-rpc/transport/internal";
+import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { isRefusal } from "../engine/author-calls.ts";
+import { publicMessageOf } from "../engine/public-message.ts";
 import { clientError } from "../engine/responses.ts";
 import type { TakenSeat, TakeSeat } from "../session/seat-tokens.ts";
 import type { Emit } from "./events.ts";
@@ -98,7 +99,7 @@ function refusal(error: unknown): DmEnvRpcError {
   }
   return new DmEnvRpcError(
     "INTERNAL",
-    `the server could not check the join token: ${messageOf(error)}; try again later`,
+    `the server could not check the join token: ${publicMessageOf(error)}; try again later`,
     { cause: error },
   );
 }

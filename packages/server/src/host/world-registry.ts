@@ -75,21 +75,23 @@ export class WorldRegistry implements Worlds {
     return this.#served.get(name);
   }
 
-  /** @throws DmEnvRpcError NOT_FOUND naming the current worlds. */
-  get(name: string): HostedWorld {
+  get(name: string, mayList: boolean): HostedWorld {
     const host = this.#worlds.get(name);
     if (host !== undefined) {
       return host;
     }
-    const names = this.names();
-    const known =
-      names.length === 0
-        ? "the server has no worlds, create one first"
-        : `current worlds: ${names
-            .slice(0, 16)
-            .map((known) => `"${known}"`)
-            .join(", ")}${names.length > 16 ? ` and ${names.length - 16} more` : ""}`;
+    const known = mayList ? this.#listed() : "check the name";
     throw new DmEnvRpcError("NOT_FOUND", `unknown world "${shorten(name)}"; ${known}`);
+  }
+
+  /** Returns the current worlds for an error. */
+  #listed(): string {
+    const names = this.names();
+    if (names.length === 0) {
+      return "the server has no worlds, create one first";
+    }
+    const first = names.slice(0, 16).map((known) => `"${known}"`);
+    return `current worlds: ${first.join(", ")}${names.length > 16 ? ` and ${names.length - 16} more` : ""}`;
   }
 
   /**

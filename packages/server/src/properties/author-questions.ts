@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { messageOf } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { isRefusal } from "../engine/author-calls.ts";
+import { publicMessageOf } from "../engine/public-message.ts";
 
 /** A property or an extension that an author's function answers for one client. */
 export interface Question {
@@ -35,9 +35,13 @@ export function callForClient<T>(
       throw error;
     }
     onFault(question, error);
-    throw new DmEnvRpcError("INTERNAL", `the ${nameOf(question)} failed: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw new DmEnvRpcError(
+      "INTERNAL",
+      `the ${nameOf(question)} failed: ${publicMessageOf(error)}`,
+      {
+        cause: error,
+      },
+    );
   };
   try {
     const result = run();

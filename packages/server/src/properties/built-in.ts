@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
 import { joinSettingsOf } from "../definition/batch/settings.ts";
 import { type Property, type PropertyTree, property } from "../definition/property.ts";
 import type { Setting, SettingSpecs } from "../definition/settings.ts";
@@ -11,6 +11,8 @@ export interface ServerFacts {
   readonly version: string;
   readonly definitions: readonly UntypedWorldDefinition[];
   worldNames(): readonly string[];
+  /** True if the reader may read the names of the worlds. */
+  readonly mayListWorlds: boolean;
 }
 
 /** Source of the built-in properties of a world. */
@@ -36,7 +38,15 @@ export function serverProperties(facts: ServerFacts): PropertyTree {
     worlds: {
       names: property(t.string([-1]), {
         description: "Names of the current worlds",
-        read: () => [...facts.worldNames()],
+        read: () => {
+          if (facts.mayListWorlds) {
+            return [...facts.worldNames()];
+          }
+          throw new DmEnvRpcError(
+            "PERMISSION_DENIED",
+            'cannot list the worlds: expected the role "operator" or "spectator", received neither; connect with credentials that have one of them',
+          );
+        },
       }),
       count: count("Number of current worlds", () => facts.worldNames().length),
     },

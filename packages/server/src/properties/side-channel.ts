@@ -15,7 +15,7 @@ import {
   typeNameOf,
 } from "../definition/extension.ts";
 import type { PropertyTree } from "../definition/property.ts";
-import type { Roles } from "../definition/roles.ts";
+import { mayListWorlds, type Roles } from "../definition/roles.ts";
 import type { JoinedWorld } from "../engine/hosted-world.ts";
 import type { TensorLimits } from "../engine/tensor-limits.ts";
 import { callForClient, nameOf, type Question } from "./author-questions.ts";
@@ -41,8 +41,14 @@ export interface SideChannel {
 
 /** Options of a side channel. */
 export interface SideChannelOptions {
-  /** Properties of the server, including the built-in ones. */
-  readonly properties: PropertyTree;
+  /**
+   * Returns the properties of the server, including the built-in ones.
+   *
+   * @param mayList True for connections that may read the names of the worlds.
+   */
+  readonly properties: (mayList: boolean) => PropertyTree;
+  /** True if agents join without a join token. */
+  readonly canJoinWithoutToken: boolean;
   readonly extensions: readonly Extension[];
   readonly limits: TensorLimits & { readonly stepMs: number; readonly maxMessageWork: number };
   readonly time: TimeSource;
@@ -56,7 +62,9 @@ export interface SideChannelOptions {
 
 /** Creates the side channel of a server. */
 export function createSideChannel(options: SideChannelOptions): SideChannel {
-  const universal = serverLayer(options);
+  const universal = serverLayer(options, true);
+  /** For connections that may not read the names of the worlds. */
+  const restricted = serverLayer(options, false);
   const extensions = byTypeName(options.extensions);
   const worldLayers = new WeakMap<JoinedWorld, PropertyLayer>();
   const layerOf = (world: JoinedWorld): PropertyLayer => {
@@ -73,8 +81,9 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
 
   return {
     async answer(request, world, agent, roles) {
+      const ofServer = mayListWorlds(roles, options.canJoinWithoutToken) ? universal : restricted;
       const context: PropertyContext = {
-        layers: world === undefined ? [universal] : [layerOf(world), universal],
+        layers: world === undefined ? [ofServer] : [layerOf(world), ofServer],
         agent,
         roles,
         limits: options.limits,
@@ -101,9 +110,9 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         );
         return { case: "extension", value };
       }
-      const ofServer = extensions.get(typeName);
-      if (ofServer !== undefined) {
-        const value = await universal.call(question, () => ofServer.answer(request.value, from));
+      const extension = extensions.get(typeName);
+      if (extension !== undefined) {
+        const value = await ofServer.call(question, () => extension.answer(request.value, from));
         return { case: "extension", value };
       }
       const known = ofThisWorld.map((other) => other.typeName);
@@ -113,9 +122,12 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
 }
 
 /** Returns the properties and extensions of a server; calls do not wait for each other. */
-function serverLayer({ properties, limits, time, onFault }: SideChannelOptions): PropertyLayer {
+function serverLayer(
+  { properties, limits, time, onFault }: SideChannelOptions,
+  mayList: boolean,
+): PropertyLayer {
   return {
-    index: indexProperties(properties),
+    index: indexProperties(properties(mayList)),
     call: <T>(question: Question, run: () => Awaitable<T>) =>
       new Promise<T>((resolve, reject) => {
         const cancel = time.after(limits.stepMs, () => reject(overdue(question, limits.stepMs)));

@@ -3,6 +3,7 @@ import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
 import { joinTokenSetting, seatKeySetting } from "../definition/reserved-settings.ts";
+import { mayListWorlds, type Roles } from "../definition/roles.ts";
 import type { Joined } from "../engine/hosted-world.ts";
 import type { Done } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
@@ -17,6 +18,8 @@ import type { Worlds } from "./worlds.ts";
 export interface JoiningHost extends TensorLimits {
   readonly worlds: Worlds;
   readonly takeSeat: TakeSeat;
+  /** True if agents join without a join token. */
+  readonly canJoinWithoutToken: boolean;
 }
 
 /** The place of a stream in a world, and the seat of its token. */
@@ -41,9 +44,10 @@ export function joinWorld(
   { worldName, settings }: JoinWorldRequest,
   host: JoiningHost,
   peer: Peer,
+  roles: Roles,
   { done, onLeft }: JoinListener,
 ): () => void {
-  const world = host.worlds.get(worldName);
+  const world = host.worlds.get(worldName, mayListWorlds(roles, host.canJoinWithoutToken));
   const rest = new Map(unpackSettings(settings, host));
   const token = readJoinToken(rest.get(joinTokenSetting), peer);
   const seatKey = readSeatKey(rest.get(seatKeySetting));

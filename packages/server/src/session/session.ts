@@ -384,7 +384,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       throw joinedAlready(this.#place.world.name);
     }
     let leaveSeat = (): void => {};
-    this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, {
+    this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, this.#roles, {
       done: (result) => {
         if (!isDmEnvRpcError(result)) {
           leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;

@@ -48,7 +48,7 @@ export function handleWorldRequest(
       return;
     case "resetWorld": {
       const { worldName, settings } = request.value;
-      const world = worlds.get(worldName);
+      const world = worlds.get(worldName, true);
       const caller = joined?.world.name === worldName ? joined : undefined;
       world.resetWorld(caller?.seats ?? [], unpackSettings(settings, host), (result) =>
         answer(reply, result, () => {
@@ -60,7 +60,7 @@ export function handleWorldRequest(
     }
     case "destroyWorld": {
       const { worldName } = request.value;
-      const world = worlds.get(worldName);
+      const world = worlds.get(worldName, true);
       if (joined?.world.name === worldName) {
         throw new DmEnvRpcError(
           "FAILED_PRECONDITION",

@@ -4,8 +4,13 @@ import type { Done, PackedSettings } from "../engine/requests.ts";
 
 /** The worlds of a server, as its sessions use them. */
 export interface Worlds {
-  /** @throws DmEnvRpcError NOT_FOUND naming the current worlds. */
-  get(name: string): HostedWorld;
+  /**
+   * Returns the world of a name.
+   *
+   * @param mayList True if the error may name the current worlds.
+   * @throws DmEnvRpcError NOT_FOUND.
+   */
+  get(name: string, mayList: boolean): HostedWorld;
   /** @throws DmEnvRpcError if there is no room for the world or a setting is invalid. */
   create(settings: PackedSettings, done: Done<HostedWorld>): void;
 }

@@ -17,7 +17,6 @@ import {
 } from "@dm-env-rpc/protocol/spectator";
 import { elementCount, type PackedTensor, TensorError } from "@dm-env-rpc/tensor-codec";
 import { packTensor, type SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
-import { messageOf } from "@dm-env-rpc/transport/internal";
 import { encodePngBeside } from "@dm-env-rpc/transport/internal/png";
 import { lockstep } from "../clocks/lockstep.ts";
 import type { AgentId } from "../definition/agent.ts";
@@ -25,6 +24,7 @@ import type * as authors from "../definition/world.ts";
 import { atOnce } from "../engine/author-calls.ts";
 import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
 import { Observing } from "../engine/observing.ts";
+import { publicMessageOf } from "../engine/public-message.ts";
 import type { SeatStateView } from "../engine/state.ts";
 
 /** Maximum number of agents in a frame. */
@@ -145,7 +145,7 @@ export async function viewOf(
       : observationsOf(world, agent);
   } catch (error) {
     onFault(hasPicture ? "picture" : "observations", error);
-    return { case: "error", value: messageOf(error) };
+    return { case: "error", value: publicMessageOf(error) };
   }
 }
 
