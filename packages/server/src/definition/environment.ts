@@ -198,6 +198,13 @@ function worldOf(
   const keep = (step: EnvironmentStep<Specs>): void => {
     latest = step;
   };
+  const stepped = (step: EnvironmentStep<Specs>): void => {
+    if (!isStepChecked) {
+      checkStep(step);
+      isStepChecked = true;
+    }
+    keep(step);
+  };
   const close = (): Awaitable<void> => {
     const closed = environment;
     environment = undefined;
@@ -235,13 +242,7 @@ function worldOf(
     },
     step(actions) {
       const [action] = actions.values();
-      return andThen(made().step(action ?? {}), (step) => {
-        if (!isStepChecked) {
-          checkStep(step);
-          isStepChecked = true;
-        }
-        keep(step);
-      });
+      return andThen(made().step(action ?? {}), stepped);
     },
     status: () => latest?.state ?? "running",
     observe: observers as Observers<Specs>,
