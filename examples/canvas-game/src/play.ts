@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** An agent in the same page: it sees pixels, and runs after the coin. */
+/** An agent in the same page: it reads the pixels and follows the coin. */
 import { connect } from "@dm-env-rpc/client";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
 import { server } from "./world.ts";
@@ -10,7 +10,7 @@ server.accept(served);
 const connection = await connect({ stream });
 const environment = await connection.join("");
 
-/** Returns the mean column of the bright pixels in some rows, in shares of the width. */
+/** Returns the mean column of the bright pixels in the rows from `top` to `bottom`. */
 function columnOf(pixels: Uint8Array, top: number, bottom: number): number {
   let sum = 0;
   let count = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The game as an environment: its canvas, its keys, and what is a reward and an end. */
+/** The game as an environment: its canvas, keys, reward and end. */
 import { createEnvironmentServer } from "@dm-env-rpc/server";
 import { canvasEnvironment } from "@dm-env-rpc/server/canvas";
 import { game } from "./game.ts";

@@ -18,8 +18,8 @@ from .errors import UsageError
 class RemoteEnv(gymnasium.Env[Any, Any]):
     """One agent in a world of a dm_env_rpc server.
 
-    After a `ConnectionLostError` or a `RequestTimeoutError`, `reset` connects again, and makes the
-    world again unless it was given by name.
+    After a `ConnectionLostError` or a `RequestTimeoutError`, `reset` connects again and creates a new
+    world, unless `world` names an existing one.
 
     Args:
         address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
@@ -64,9 +64,10 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         """Begins a sequence.
 
         Args:
-            seed: Goes to the world's setting `seed`: of its reset, else of a reset of the world,
-                else of a new world. Where none takes one, a warning says so, and only
-                `np_random` is seeded. A world given by name is neither reset nor made again.
+            seed: Sent as the setting `seed` of the first request that accepts it: the agent's
+                reset, a reset of the world, or the creation of a new world. If none does, a
+                warning reports it, and only `np_random` is seeded. A world given by name is
+                neither reset nor recreated.
             options: `options["settings"]` are settings of the reset.
         """
         super().reset(seed=seed)
