@@ -4,7 +4,7 @@
     node apps/gridworld-server/dist/main.js --port 8980 &
     python examples/python-agent/agent.py --address 127.0.0.1:8980 --sequences 10
 
-It walks to the nearest food that it can carry alone, and loads it.
+It walks to the nearest food that it can load by itself, and loads it.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PPO in one file, with NumPy alone: for discrete actions, over a vector in SameStep mode."""
+"""PPO in one file, with only NumPy: for discrete actions, over a vector in SameStep mode."""
 
 import numpy as np
 from gymnasium import spaces
@@ -120,7 +120,7 @@ def learn(envs, total_steps, report, *, seed=1, length=32, epochs=8, minibatch=2
             returns[ended] = 0
             reward = reward.copy()
             for slot in np.flatnonzero(truncated & ~terminated):
-                # The sequence was cut short: what would have followed is worth the critic's guess.
+                # The sequence was cut short: the critic estimates the rewards that would have followed.
                 last = inputs.rows(infos["final_obs"][slot], 1)
                 reward[slot] += 0.99 * critic.forward(last)[0][0, 0]
             rewards.append(reward)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PPO in one file, with PyTorch, in the style of CleanRL: everything in sight, nothing inherited.
+"""PPO in one file, with PyTorch, in the style of CleanRL: all code is in this file, without inheritance.
 
     pip install ./python torch
     python examples/training/ppo_torch.py --address 127.0.0.1:8980
@@ -38,7 +38,7 @@ class Agent(nn.Module):
         return nn.Sequential(first, nn.Tanh(), second, nn.Tanh(), last)
 
     def value(self, seen):
-        """Returns the critic's guess of the return."""
+        """Returns the critic's estimate of the return."""
         return self.critic(seen).squeeze(-1)
 
     def act(self, seen, action=None):
@@ -117,7 +117,7 @@ def learn(
             rewards[step] = torch.as_tensor(reward)
             dones[step] = torch.as_tensor(ended)
             for slot in np.flatnonzero(truncated & ~terminated):
-                # The sequence was cut short: what would have followed is worth the critic's guess.
+                # The sequence was cut short: the critic estimates the rewards that would have followed.
                 with torch.no_grad():
                     last = agent.value(flat(infos["final_obs"][slot], 1)[1])
                 rewards[step, slot] += gamma * last.item()

@@ -59,11 +59,11 @@ WORLDS = {
         },
     },
 }
-"""With `agents`, the slots are those of worlds that so many share."""
+"""With `agents`, a world is shared by that number of agents, each in a slot."""
 
 
 def main():
-    """Trains as the flags say."""
+    """Trains with the learners and the world that the flags select."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--world", choices=WORLDS, default="cart-pole")
     parser.add_argument(
@@ -76,7 +76,10 @@ def main():
     world = WORLDS[flags.world]
     steps = flags.steps or world["steps"]
     if "agents" in world and not {"sb3", "rllib"}.isdisjoint(flags.learner):
-        parser.error("sb3 and rllib train agents that are alone in their worlds: choose others")
+        parser.error(
+            f"--learner: expected learners that support several agents in the world {flags.world}, "
+            "received sb3 or rllib; choose others"
+        )
     curves = {}
     with contextlib.ExitStack() as stack:
         address = flags.address or stack.enter_context(serving(world["server"]))
@@ -155,7 +158,7 @@ def play_at_random(address, world, steps):
 
 @contextlib.contextmanager
 def serving(program):
-    """Runs a server on a free port; gives its address."""
+    """Runs a server on a free port and yields its address."""
     flags = ["--port", "0"] if program.name == "main.js" else []
     server = subprocess.Popen(
         ["node", str(program), *flags],
@@ -166,7 +169,7 @@ def serving(program):
     try:
         line = server.stdout.readline()
         if not line.startswith("listening on "):
-            raise SystemExit(f"{program} does not serve: run npm run build first")
+            raise SystemExit(f"{program} did not start: expected a built program; run npm run build first")
         yield line.removeprefix("listening on ").removeprefix("http://").strip()
     finally:
         server.terminate()

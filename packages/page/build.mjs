@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bundles the page into dist/, for copy.mjs to put it where it is served from.
+// Bundles the page into dist/; copy.mjs copies it into the packages that serve it.
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";

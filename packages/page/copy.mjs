@@ -5,6 +5,8 @@ import { join } from "node:path";
 
 const [to] = process.argv.slice(2);
 if (to === undefined) {
-  throw new Error("expected the folder to copy the page to; call node copy.mjs FOLDER");
+  throw new Error(
+    "expected the folder to copy the page to, received none; call node copy.mjs FOLDER",
+  );
 }
 cpSync(join(import.meta.dirname, "dist"), to, { recursive: true });

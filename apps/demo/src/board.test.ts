@@ -34,12 +34,12 @@ describe("the board", () => {
     ]);
   });
 
-  it("refuses observations of another world", () => {
+  it("cannot be drawn from the observations of another world", () => {
     const other = timeStep("mid", "running", 0, 1, { ...observation, agents: 3 });
     expect(() => readBoard(other, new Map())).toThrow(/expected an int32 tensor/);
   });
 
-  it("of each server is shown once all its agents have stepped", () => {
+  it("is shown for each server once all agents on it have stepped", () => {
     const boards = createBoards((agent) => `agent ${agent}`);
     const a = { address: "http://a:1", worldName: "gridworld-1" };
     const b = { address: "http://b:1", worldName: "gridworld-1" };

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 export interface Pace {
   /** Steps of each agent. */
   readonly steps: number;
-  /** Least pause between two steps of an agent. */
+  /** Minimum pause between two steps of an agent. */
   readonly pauseMs: number;
 }
 
@@ -16,7 +16,7 @@ export interface Flags extends Pace {
 
 /** The text that `--help` prints. */
 export const help = `A matchmaker, two gridworld servers and eight agents, four greedy and four random, that
-play over dm_env_rpc in this terminal and on a page, whose address is the first line.
+play over dm_env_rpc in this terminal and on a page. The first line has the page's address.
 In a terminal, and while the page is open, the agents play on.
 
 usage: npm start -- [options]

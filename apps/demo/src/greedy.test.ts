@@ -36,7 +36,7 @@ describe("a greedy agent", () => {
     expect(greedyMove(stepOf([[4, 4, 1]], [[4, 5, 3]]))).toBe(foragingActions.load);
   });
 
-  it("prefers food that it can load alone, and ignores loaded food", () => {
+  it("prefers food that it can load by itself, and ignores loaded food", () => {
     const food: Thing[] = [
       [4, 5, 3],
       [0, 4, 2],
@@ -53,7 +53,7 @@ describe("a greedy agent", () => {
     expect(greedyMove(stepOf(agents, [[0, 3, 1]]))).toBe(foragingActions.south);
   });
 
-  it("stays where no food can be reached", () => {
+  it("does not move if it cannot reach any food", () => {
     expect(greedyMove(stepOf([[4, 4, 1]], []))).toBe(foragingActions.none);
   });
 

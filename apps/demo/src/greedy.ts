@@ -4,7 +4,7 @@ import { foragingActions } from "@dm-env-rpc/gridworld-server";
 import type { Policy, Random } from "@dm-env-rpc/random-agent";
 import { boardSettings, readBoard, slotOf } from "./board.ts";
 
-/** Part of the actions that a greedy agent chooses at random, so that two agents do not block each other for ever. */
+/** Fraction of its actions that a greedy agent chooses at random, so that two agents do not block each other forever. */
 const randomPart = 0.1;
 
 const steps = [
@@ -16,7 +16,7 @@ const steps = [
 
 /**
  * Makes a policy for the demo's board that walks to the nearest food and loads it. It prefers food that the agent can
- * load alone; beside other food it waits for help.
+ * load by itself; beside other food it waits for help.
  */
 export function greedyPolicy(random: Random): Policy {
   return (step) => ({ move: random() < randomPart ? anyMove(random) : greedyMove(step) });

@@ -73,7 +73,7 @@ export async function tell(
   } catch (error) {
     // A lost matchmaker ends the demo with an error.
     if (!signal.aborted) {
-      say(`the matchmaker says no more: ${ConnectError.from(error).rawMessage}`);
+      say(`the matchmaker's events ended: ${ConnectError.from(error).rawMessage}`);
     }
   }
 }

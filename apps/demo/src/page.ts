@@ -117,7 +117,10 @@ function find(servers: Servers, name: string) {
   const at = name.lastIndexOf(separator);
   const service = servers.get(name.slice(at + separator.length));
   if (at === -1 || service === undefined) {
-    throw new ConnectError(`there is no world "${name.slice(0, 200)}"`, Code.NotFound);
+    throw new ConnectError(
+      `unknown world "${name.slice(0, 200)}": expected one of the worlds on the page`,
+      Code.NotFound,
+    );
   }
   return { service, world: name.slice(0, at) };
 }

@@ -50,7 +50,7 @@ export async function startServer(
     if (isOver) {
       return new Promise<never>(() => {});
     }
-    throw new Error(`the ${app} at ${address} ended with ${how}, and the demo with it`);
+    throw new Error(`the ${app} at ${address} ended with ${how}, so the demo ends, too`);
   });
   // Marks the promise as handled, because not every caller waits for it.
   lost.catch(() => {});

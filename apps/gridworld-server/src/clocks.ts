@@ -14,7 +14,7 @@ export const paceFlags = ["deadline-ms", "ticks-per-second"] as const;
 
 /** A clock that `--clock` accepts. */
 interface SampleClock {
-  /** Flag that sets its pace; the other flag is refused with it. */
+  /** The flag that sets the pace of this clock, which refuses the other flag. */
   readonly flag: (typeof paceFlags)[number] | undefined;
   make(pace: Pace): Clock;
 }

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { clockNames } from "./clocks.ts";
 import { help, readFlags } from "./flags.ts";
 
-describe("flags", () => {
-  it("has a default for everything", () => {
+describe("the command line", () => {
+  it("has a default for every flag but those of TLS and matchmaking", () => {
     expect(readFlags([])).toEqual({
       host: "127.0.0.1",
       port: 8980,
@@ -25,7 +25,7 @@ describe("flags", () => {
     });
   });
 
-  it("reads each of them", () => {
+  it("sets every option", () => {
     const args =
       "--host ::1 --port 0 --allow-insecure --tls-cert c --tls-key k --tls-ca a --clock realtime --ticks-per-second 30 --destroy drain --listen-backlog 9 --max-worlds 7 --idle-world-ms 0 --grace-ms 1";
     expect(readFlags(args.split(" "))).toMatchObject({
@@ -89,12 +89,12 @@ describe("flags", () => {
     [["--matchmaker", "a:1", "--max-agents", "0"], /--max-agents: .*"0"/],
     [["--prot", "1"], /--prot/],
     [["surplus"], /surplus/],
-  ])("names the mistake in %j and --help in one line", (args, message) => {
+  ])("is refused with one line that names the mistake in %j and --help", (args, message) => {
     expect(() => readFlags(args)).toThrow(message);
     expect(() => readFlags(args)).toThrow(/^[^\n]+; see --help$/);
   });
 
-  it("documents every flag", () => {
+  it("has every flag in its help", () => {
     for (const flag of ["tls-cert", "tls-key", "tls-ca", "clock", "deadline-ms"]) {
       expect(help).toContain(`--${flag} `);
     }

@@ -75,8 +75,8 @@ when
   --clock CLOCK          the board advances when every agent has stepped (lockstep, the
                          default), for one agent after the other (turns), at a rate
                          (realtime), with each step (freeRunning), or until the next
-                         agent wakes, where each agent sets its sleep by its action
-                         "sleep" (wakeUp)
+                         agent wakes, which each agent sets with its action "sleep"
+                         (wakeUp)
   --deadline-ms N        milliseconds that lockstep, turns and wakeUp wait for a slow
                          agent, which then does nothing in that tick; 0 waits forever
                          (10000)
@@ -84,19 +84,21 @@ when
 
 worlds
   --max-worlds N         boards at a time (1000)
-  --idle-world-ms N      destroys a board that is empty for this long; 0 never (600000)
+  --idle-world-ms N      destroys a board that has been empty for this time; 0 never does
+                         (600000)
   --destroy POLICY       a destroy with agents joined is refused (refuse, the default),
                          waits for them to leave (drain), or ends the board (force, the
-                         default with --matchmaker, which has policies of its own)
+                         default with --matchmaker, which decides when to destroy)
   --grace-ms N           on SIGTERM or SIGINT, time for the agents to receive the end of
                          their sequences; a second signal exits immediately (5000)
 
 matchmaking
-  --matchmaker ADDRESS   registers with a matchmaker, which alone creates boards and
-                         assigns agents; repeat it for matchmakers that share a store
+  --matchmaker ADDRESS   registers with a matchmaker; then only the matchmaker creates
+                         boards and assigns agents. Repeat the flag for matchmakers
+                         that share a store
   --advertise ADDRESS    address at which the matchmaker and the agents reach this
                          server; needed with --host 0.0.0.0 or ::
-  --region NAME          region of this server, to which tickets have latencies
+  --region NAME          region of this server, as named in the latencies of tickets
   --max-agents N         agents that the matchmaker may assign at a time (1000)
   --matchmaker-token FILE
                          file with the token for the matchmaker, which also receives
@@ -201,11 +203,11 @@ const everywhere: ReadonlySet<string> = new Set(["0.0.0.0", "::", "[::]"]);
 function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undefined {
   const { matchmaker: matchmakers, advertise, host } = values;
   if (matchmakers === undefined) {
-    const alone = onlyWithMatchmaker.find((flag) => values[flag] !== undefined);
-    if (alone === undefined) {
+    const given = onlyWithMatchmaker.find((flag) => values[flag] !== undefined);
+    if (given === undefined) {
       return undefined;
     }
-    throw new Error(`--${alone}: expected with --matchmaker, received without it; see --help`);
+    throw new Error(`--${given}: expected with --matchmaker, received without it; see --help`);
   }
   if (advertise === undefined && everywhere.has(host)) {
     throw new Error(

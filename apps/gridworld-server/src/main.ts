@@ -83,9 +83,12 @@ function readPem(flag: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new Error(`${flag} takes a PEM file that can be read: ${String(error)}; see --help`, {
-      cause: error,
-    });
+    throw new Error(
+      `${flag}: expected a readable PEM file, received ${String(error)}; see --help`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -59,7 +59,7 @@ function readText(flag: string, file: string): string {
   try {
     return readFileSync(file, "utf8").trim();
   } catch (error) {
-    throw new Error(`${flag} takes a file that can be read: ${String(error)}; see --help`, {
+    throw new Error(`${flag}: expected a readable file, received ${String(error)}; see --help`, {
       cause: error,
     });
   }

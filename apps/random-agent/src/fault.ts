@@ -38,7 +38,7 @@ function textOf(error: unknown, address: string, world: string | undefined): str
     return error.message;
   }
   if (error.code === "NOT_FOUND" && world !== undefined) {
-    return `there is no world "${world}" at ${address}: ${error.message}; omit --world to create one`;
+    return `the world "${world}" does not exist at ${address}: ${error.message}; omit --world to create one`;
   }
   return `the server at ${address} refused: ${error.message} (${error.code})`;
 }

@@ -55,7 +55,7 @@ test("a destroyed world is one line on stderr", async () => {
   await using peer = await startPeer(world);
   const { status, stderr } = await start(["--address", peer.address, "--world", "ruin"]).outcome();
   expect(status).toBe(1);
-  expect(stderr).toMatch(/^random-agent: there is no world "ruin" at .*omit --world/);
+  expect(stderr).toMatch(/^random-agent: the world "ruin" does not exist at .*omit --world/);
   expect(stderr.trimEnd().split("\n")).toHaveLength(1);
 });
 

@@ -85,7 +85,7 @@ export function parseCommand(args: readonly string[]): Command {
   }
   const { address = "127.0.0.1:8980", world } = given;
   if (given.matchmaker !== undefined && (given.address ?? world) !== undefined) {
-    return wrong("expected --matchmaker, or --address and --world, received both");
+    return wrong("expected either --matchmaker, or --address and --world, received both");
   }
   for (const [flag, addresses] of [
     ["--address", [address]],

@@ -105,7 +105,7 @@ test("agents whose world fails find another match and continue there", async () 
   expect(counts().tickets.waiting).toBe(0);
 });
 
-test("agents whose worlds always fail give up with the error", async () => {
+test("agents whose worlds always fail reject with the error", async () => {
   await using place = await house(() => 1);
   const { url } = place;
   const playing = playMatches({ matchmakers: [url], agents: 2, steps: 20, seed: 1n });

@@ -30,9 +30,9 @@ export interface PlayMatchesOptions extends Omit<PlayOptions, "address" | "world
     | undefined;
 }
 
-/** Consecutive matches without an answered action after which an agent gives up. */
+/** Number of consecutive matches without an answered action after which an agent fails. */
 const maxFruitless = 10;
-/** Limits of the wait for a matchmaker: short for the first answer, so that a wrong address fails soon; longer later, for a restart. */
+/** Time limits for a matchmaker: short for its first answer, so that a wrong address fails soon; longer afterwards, to survive a restart. */
 const firstAnswerMs = 5_000;
 const laterAnswerMs = 60_000;
 const closeTimeoutMs = 1_000;
@@ -147,6 +147,6 @@ async function play(match: TicketAssignment, agent: MatchedAgent): Promise<void>
 
 /** Cancels a finished ticket; otherwise the matchmaker would queue it again if its world is lost. */
 async function release(matchmaker: MatchmakerClient, ticketId: string): Promise<void> {
-  // Without an answer, the matchmaker releases the seat when the server reports that the agent has left.
+  // If it does not answer, the matchmaker releases the seat when the server reports that the agent has left.
   await matchmaker.cancel(ticketId).catch(() => undefined);
 }

@@ -81,7 +81,7 @@ export async function playRandomly(options: PlayOptions): Promise<Summary> {
   try {
     summary = await playIn(world, options);
   } catch (error) {
-    // Best effort: the error of the play says more than a failed destroy.
+    // Best effort: the play's own error is more useful than a failed destroy.
     await host.destroyWorld(world, { timeoutMs: 2_000 }).catch(() => undefined);
     throw error;
   }

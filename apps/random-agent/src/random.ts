@@ -8,7 +8,7 @@ export type Random = () => number;
  * machine; different streams of one seed are independent. sfc32 (Doty-Humphrey,
  * PractRand), two outputs to the 53 bits of a number. Not for secrets.
  *
- * @param seed Its lowest 64 bits count.
+ * @param seed Only its lowest 64 bits are used.
  * @param stream A non-negative integer: one for each agent.
  */
 export function randomSource(seed: bigint, stream: number): Random {

@@ -37,8 +37,8 @@ export const help = `Relays dm_env_rpc agents to programs that accept no connect
 
 usage: dm-env-rpc-relay-server --programs FILE [options]
 
-  --programs FILE        programs that may dial in: on each line a name, a token of at least 16 characters and, where
-                         several programs share the token, their highest number
+  --programs FILE        programs that may dial in: on each line a name, a token of at least 16 characters and, if
+                         several programs share the token, their maximum number
   --host ADDRESS         address to listen on (127.0.0.1)
   --port N               port that programs dial; 0 picks one (8970)
   --program-ports A-B    ports for the agents of programs, one for each (any free ports)

@@ -4,7 +4,7 @@ import { serve } from "@dm-env-rpc/server";
 import { expect, it } from "vitest";
 import { cartPole } from "./environment.ts";
 
-it("behaviour 71: plays in arrays as alone", async () => {
+it("behaviour 71: a slot of the environment in arrays plays like a single environment", async () => {
   await using server = await serve({ worlds: [cartPole] });
   await using connection = await connect(server.url);
   const world = await connection.createWorld({ settings: { max_steps: 12 } });

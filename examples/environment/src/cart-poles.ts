@@ -1,6 +1,6 @@
 import { cartMass, force, gravity, halfLength, poleMass, secondsPerStep } from "./cart-pole.ts";
 
-/** Many poles on carts, the same as `CartPole`, an element of each array for each. */
+/** Many poles on carts, each simulated as by `CartPole`; every array has an element for each pole. */
 export class CartPoles {
   readonly position: Float64Array;
   readonly velocity: Float64Array;

@@ -1,5 +1,5 @@
-// Wraps a simulation as an environment with dm_env's reset and step, and again in arrays, for agents that join
-// many environments at once.
+// Wraps a simulation as an environment with dm_env's reset and step, and a second one, in arrays, for agents that
+// join many environments at once.
 import { defineEnvironment, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { CartPole } from "./cart-pole.ts";
@@ -38,7 +38,7 @@ export const cartPole = defineEnvironment({
       },
     };
   },
-  // Not needed: without it, a batch has an environment of `create` in each slot.
+  // Optional: without `createBatch`, a batch has an environment of `create` in each slot.
   createBatch({ size, settings, random, observation, reward, terminated, interrupted }) {
     const simulation = new CartPoles(size);
     const steps = new Int32Array(size);

@@ -5,8 +5,8 @@ import { defineWorld, realtime as realtimeClock, serve } from "@dm-env-rpc/serve
 import { t } from "@dm-env-rpc/tensor-codec";
 
 /**
- * A stone falls; holding the key lifts it. A sequence ends on the ground, or after 60 ticks; its reward, given at
- * the end, is the time that it lasted, in seconds.
+ * A stone falls; holding the key lifts it. A sequence ends when the stone reaches the ground, or after 60 ticks. Its
+ * reward, given at the end, is its duration in seconds.
  */
 const stone = defineWorld({
   name: "stone",

@@ -36,7 +36,7 @@ const counter = defineEnvironment({
   },
 });
 
-/** The same for all who are there. */
+/** The same for every agent in the world. */
 const clock = defineWorld({
   name: "clock",
   settings: { length: withDefault(t.int32({ min: 1 }), 1_000) },

@@ -84,7 +84,9 @@ function record(
   for (const [key, entry] of Object.entries(value)) {
     const reader = Object.hasOwn(known, key) ? known[key] : undefined;
     if (reader === undefined) {
-      throw new Error(`${where} has no "${key}"; there are: ${Object.keys(known).join(", ")}`);
+      throw new Error(
+        `${where}: unknown key "${key}": expected one of ${Object.keys(known).join(", ")}`,
+      );
     }
     read[key] = reader(entry, `${where}.${key}`);
   }

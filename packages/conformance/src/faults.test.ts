@@ -9,7 +9,7 @@ import { runConformance } from "./run.ts";
 
 /** Short deadlines for the common case: some faults are found only by a timeout. */
 const hasty = { timeoutMs: 6_000, quietMs: 100 };
-/** Long deadlines for a busy machine, or one that stands still for a while. */
+/** Long deadlines, because a busy machine may pause for a while. */
 const patient = { timeoutMs: 60_000, quietMs: 2_000 };
 
 async function failuresOf(

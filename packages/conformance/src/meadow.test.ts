@@ -79,7 +79,7 @@ describeMeadow("that ends sequences and worlds", {
   policies: { onLeave: "terminate", onDestroy: "force" },
 });
 describeMeadow("one at a time", { singleWorld: true, config: { worlds: "one" } });
-describeMeadow("that is there already", {
+describeMeadow("that is premade", {
   singleWorld: true,
   premade: [{ settings: { length: 1_000_000 } }],
   config: { worlds: "none", premade: "" },

@@ -16,7 +16,7 @@ test("a history has the rates between totals, and no return where no sequence en
   expect(history.latestReturn).toBe(3);
 });
 
-test("a history begins anew where totals shrink, and takes no moment twice", () => {
+test("a history restarts if totals shrink, and ignores a second sample of the same moment", () => {
   const history = new History();
   history.add(1_000, totals(100));
   history.add(1_000, totals(200));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Tensor } from "@dm-env-rpc/tensor-codec";
 
-/** Fewest rows and columns of numbers that are shown as an image. */
+/** Minimum rows and columns of numbers that are shown as an image. */
 const minSide = 4;
 
 /** The elements of a tensor as numbers; undefined for strings and messages. */

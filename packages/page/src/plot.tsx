@@ -13,7 +13,7 @@ export interface PlotProps {
 
 const height = 150;
 
-/** Plots values over time. The latest value is in its caption, for those who do not see the line. */
+/** Plots values over time. The caption contains the latest value, for people who cannot see the line. */
 export function Plot({ title, times, values }: PlotProps) {
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<UPlot | undefined>(undefined);

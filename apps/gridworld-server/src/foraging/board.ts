@@ -84,7 +84,7 @@ export function populate(
 /**
  * Puts an agent on a uniformly drawn empty cell with a drawn level; draws two numbers.
  *
- * An agent that is on the board vanishes first, so the cell it leaves may be drawn. The level is
+ * An agent that is on the board is removed first, so its cell may be drawn again. The level is
  * drawn even if the agent brings its own, so that its level does not change other agents' cells.
  *
  * @throws {ForagingError} `board-full`: agents or food occupy every cell; nothing changed.
@@ -169,8 +169,7 @@ function drawFood(
   random: Random,
 ): void {
   const highest = settings.maxFoodLevel === 0 ? sumOfThreeLowest(foragers) : settings.maxFoodLevel;
-  // With too few or too weak agents min_food_level is out of range: food then has the level that
-  // they can load.
+  // If the agents cannot load food of min_food_level, food has the highest level that they can load.
   const lowest = settings.cooperative ? highest : Math.min(settings.minFoodLevel, highest);
   for (let attempt = 0; attempt < foodAttempts && board.food.length < settings.food; attempt++) {
     const row = drawInteger(random, 1, board.height - 2);

@@ -9,7 +9,7 @@ function slots(world: Foraging<never>): number[] {
 }
 
 describe("joining and leaving", () => {
-  it("gives the lowest free slot and keeps it when other agents leave", () => {
+  it("gives an agent the lowest free slot, which it keeps when other agents leave", () => {
     const world = createForaging<string>({ maxAgents: 3 }, seeded(1));
     for (const agent of ["x", "y", "z"]) {
       world.join(agent, { level: 5 });
@@ -22,7 +22,7 @@ describe("joining and leaving", () => {
     expect([...world.agents()].filter((_, index) => index % 4 === 2)).toEqual([5, 9, 5]);
   });
 
-  it("is refused to an agent that has joined, past max_agents, and with a bad level or name", () => {
+  it("is refused to an agent that has joined, above max_agents, and with an invalid level or name", () => {
     const world = createForaging<string>({ maxAgents: 2 }, seeded(1));
     world.join("x");
     expectRefusal(() => world.join("x"), "already-joined", "received x");
@@ -34,7 +34,7 @@ describe("joining and leaving", () => {
     expectRefusal(() => world.leave("z"), "unknown-agent", "received z");
   });
 
-  it("makes an agent vanish from the board mid-sequence, and its cell free", () => {
+  it("removes an agent from the board in the middle of a sequence, and frees its cell", () => {
     const world = scene("ab.1");
     world.leave(1);
     expect(world.text()).toBe("a..1");
@@ -76,7 +76,7 @@ describe("joining and leaving", () => {
     expect([world.text(), world.status, world.stepCount]).toEqual(["..1", "running", 1]);
   });
 
-  it("keeps a cell occupied by the other agent when one of two leaves it", () => {
+  it("keeps a cell occupied when one of two agents on it leaves", () => {
     const world = play(scene("ab.c.1"), "east", "east", "west");
     world.remove(0);
     expect(world.text()).toBe(".b.c.1");
@@ -94,7 +94,7 @@ describe("a reset", () => {
     expect([...world.position(2)]).toEqual([0, 1]);
   });
 
-  it("is a fresh sequence: food back, no reward, step 0", () => {
+  it("begins a sequence with new food, no reward and step 0", () => {
     const world = play(scene("a1.1"), "load");
     world.reset([0]);
     expect([world.text(), world.rewardOf(0), world.stepCount]).toEqual(["a1.1", 0, 0]);

@@ -63,7 +63,7 @@ export interface Foraging<Agent extends AgentKey = AgentKey> {
   /**
    * Puts an agent on a uniformly drawn empty cell of the running sequence, its level drawn again.
    *
-   * One that is on the board already vanishes first.
+   * An agent that is already on the board is removed first.
    *
    * @throws {ForagingError} `wrong-state`: no sequence runs; `board-full`: no cell is empty.
    */

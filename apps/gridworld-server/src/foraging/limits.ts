@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Highest level of an agent, also in the settings: the sum of three, the highest level of drawn
- * food, still fits a uint8.
+ * Maximum level of an agent, also in the settings. The maximum level of drawn food is the sum of
+ * three agents' levels, which still fits a uint8.
  */
 export const maxLevel = 85;
 
-/** Most rows or columns of a board: its picture, 8 pixels a cell, stays below 4 MiB. */
+/** Maximum rows or columns of a board, so that its picture, with 8 pixels per cell, stays below 4 MiB. */
 export const maxSide = 128;
 
 /** Longest name of an agent, in characters. */

@@ -33,7 +33,7 @@ describe("the grid", () => {
     expect(channel(world, 1, 2)).toEqual(["00000", "00111", "01001", "01110", "00000"]);
   });
 
-  it("shows the agent itself in the centre alone", () => {
+  it("shows the agent itself only in the centre", () => {
     expect(channel(world, 1, 3)).toEqual(["00000", "00000", "00100", "00000", "00000"]);
   });
 
@@ -58,7 +58,7 @@ describe("the grid", () => {
     expect(channel(stacked, 0, 2)).toEqual(["000", "101", "000"]);
   });
 
-  it("holds the highest level there is, three times 85", () => {
+  it("holds the maximum level, three times 85", () => {
     const strong = createForaging<number>({ cooperative: true }, seeded(1));
     for (const agent of [0, 1, 2]) {
       strong.join(agent, { level: 85 });
@@ -75,13 +75,13 @@ describe("the grid", () => {
     expect(() => world.grid(0, new Uint8Array(99))).toThrow(RangeError);
   });
 
-  it("is a new array each time otherwise", () => {
+  it("is a new array each time if no memory is given", () => {
     expect(world.grid(0)).not.toBe(world.grid(0));
   });
 });
 
 describe("agents, food, position, level and step", () => {
-  it("list agents by slot, with zeros for those who are absent", () => {
+  it("list agents by slot, with zeros for absent agents", () => {
     const world = scene("a.b\n.1.", { maxAgents: 4 });
     expect([...world.agents()]).toEqual([0, 0, 1, 1, 0, 2, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
     world.remove(0);

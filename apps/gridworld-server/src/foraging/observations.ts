@@ -14,8 +14,8 @@ export const foodFields = 3;
 /**
  * Writes an agent's view: uint8 [2·sight+1, 2·sight+1, 4], with the agent in the centre.
  *
- * If two agents share a cell, its level is that of the one that joined later, as in the reference,
- * even in the centre. Off the board all is 0.
+ * A cell that two agents share has the level of the agent that joined later, as in the reference,
+ * even in the centre. Cells off the board are 0.
  */
 export function writeGrid(
   out: Uint8Array,

@@ -6,7 +6,7 @@ export type Colour = readonly [red: number, green: number, blue: number];
 /** The ground of an empty cell. */
 export const ground: Colour = [38, 46, 41];
 
-/** The thin line between cells, and the ground around what stands on one. */
+/** The thin line between cells, and the ground around an agent or food. */
 export const groundEdge: Colour = [29, 35, 31];
 
 /** The ground around the agent that the picture is for. */

@@ -16,8 +16,8 @@ import { agentTile, emptyTile, foodTile, type Tile, tileSide, writeLevel } from 
 /**
  * Draws the whole board: uint8 [height·8, width·8, 3], a tile of 8 by 8 pixels a cell.
  *
- * Agents are rounded squares in the colour of their slot, food is an apple, each with its level;
- * If two agents share a cell, the one that joined later is drawn, with the colour of the other in its corners.
+ * Agents are rounded squares in the colour of their slot, food is an apple, each with its level.
+ * On a cell that two agents share, the agent that joined later is drawn, with the other's colour in its corners.
  */
 export function drawPicture(out: Uint8Array, board: Board, foragers: readonly Forager[]): void {
   for (let row = 0; row < board.height; row++) {

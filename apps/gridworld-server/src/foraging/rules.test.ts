@@ -81,7 +81,7 @@ describe("moving", () => {
     ]);
   });
 
-  it("lets those two separate, and keeps both when both stay", () => {
+  it("lets two agents on one cell separate, and keeps both there if both stay", () => {
     const world = play(scene("ab.c.1"), "east", "east", "west");
     expect(places(play(world, "none", "none", "none"), 2)).toEqual([
       [0, 1],
@@ -112,7 +112,7 @@ describe("loading", () => {
     expect(world.status).toBe("running");
   });
 
-  it("shares by level among those that load together", () => {
+  it("divides the reward by level among the agents that load together", () => {
     const world = scene(`
       .b..
       a3..
@@ -122,7 +122,7 @@ describe("loading", () => {
     expect(world.rewardOf(1)).toBe(Math.fround((3 * 1) / (3 * 4)));
   });
 
-  it("counts only those that load, and only on the four neighbours", () => {
+  it("counts only agents that load, and only on the four neighbouring cells", () => {
     const world = scene(`
       b.a
       .3.
@@ -135,7 +135,7 @@ describe("loading", () => {
     expect(helped.text()).toContain("3");
   });
 
-  it("pays the food's level times one's own without normalize_reward", () => {
+  it("pays the food's level times the agent's level without normalize_reward", () => {
     const world = play(scene(".b.\na3.", { normalizeReward: false }), "load", "load");
     expect([world.rewardOf(0), world.rewardOf(1)]).toEqual([6, 3]);
   });
@@ -190,7 +190,7 @@ describe("loading", () => {
     expect(play(world, "none").rewardOf(0)).toBe(0);
   });
 
-  it("measures by the food at the start, even when some is gone", () => {
+  it("divides rewards by the total food at the start, even after some was loaded", () => {
     const world = play(play(play(scene("a1.3", { penalty: 1 }), "load"), "east"), "east");
     expect(play(world, "load").rewardOf(0)).toBe(-1);
     const strong = play(play(scene("c1.3"), "load"), "east");
@@ -212,7 +212,7 @@ describe("the end of a sequence", () => {
     expect(world.stepCount).toBe(2);
   });
 
-  it("is terminated, not interrupted, when the last food goes on the very last tick", () => {
+  it("is terminated, not interrupted, if the last food is loaded in the last tick", () => {
     const world = scene("a.1", { maxSteps: 2 });
     play(world, "east");
     expect(play(world, "load").status).toBe("terminated");

@@ -13,11 +13,11 @@ export interface ForagingSettings {
   readonly height: number;
   /** Columns, 3…128 (with a layout from 1); default 8, or the layout's. */
   readonly width: number;
-  /** Most agents that may join, at least 1; default 4, or as many as the layout draws if more (fewer where it leaves fewer cells). */
+  /** Maximum agents, at least 1; default 4, or the number that the layout draws if larger, but at most its free cells. */
   readonly maxAgents: number;
   /** Agents that the server of the board waits for, 1…maxAgents; default 1. Not enforced here. */
   readonly minAgents: number;
-  /** Most food, at least 1, the rows of the `food` observation; default 4, or as many as the layout draws if more. */
+  /** Maximum food, at least 1: the rows of the observation `food`; default 4, or the number that the layout draws if larger. */
   readonly food: number;
   /** Highest level drawn for an agent, 1…85; default 2. */
   readonly maxAgentLevel: number;
@@ -35,7 +35,7 @@ export interface ForagingSettings {
   readonly penalty: number;
   /** Scales rewards so that all food of a sequence is worth 1 in all; default true. */
   readonly normalizeReward: boolean;
-  /** Layout of food and agents at each reset (see `parseLayout`); default, and if blank: none. */
+  /** Layout of food and agents at each reset (see `parseLayout`). Blank or by default: none. */
   readonly layout?: string;
 }
 
@@ -69,7 +69,7 @@ export function resolveSettings(input: ForagingSettingsInput): ResolvedSettings 
   if (layout !== undefined && (layout.height !== height || layout.width !== width)) {
     throw new ForagingError(
       "invalid-setting",
-      `height and width: expected ${layout.height} and ${layout.width} as the layout draws, received ${height} and ${width}; leave them out or draw the board so`,
+      `height and width: expected ${layout.height} and ${layout.width} as in the layout, received ${height} and ${width}; leave them out or change the layout`,
     );
   }
 
@@ -150,6 +150,6 @@ function flag(name: string, value: unknown): boolean {
 function invalid(name: string, expected: string, received: unknown): ForagingError {
   return new ForagingError(
     "invalid-setting",
-    `${name}: expected ${expected}, received ${String(received)}; give one, or leave it out for its default`,
+    `${name}: expected ${expected}, received ${String(received)}; send such a value, or leave it out for its default`,
   );
 }

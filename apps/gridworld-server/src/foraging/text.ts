@@ -6,8 +6,8 @@ import type { Forager } from "./roster.ts";
  * Draws the board in the notation of a layout, one line per row, without a last line break.
  *
  * Levels that the notation cannot express are `@` (an agent above 26) and `+` (food above 9);
- * otherwise the text is a layout of the same board. If two agents share a cell, the one that joined
- * later is drawn.
+ * otherwise the text is a layout of the same board. On a cell that two agents share, the agent that
+ * joined later is drawn.
  */
 export function drawText(board: Board, foragers: readonly Forager[]): string {
   const rows = Array.from({ length: board.height }, () => Array<string>(board.width).fill("."));

@@ -109,7 +109,8 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "reset-mask": {
-      title: "reset_mask alone restarts the masked slots and leaves the others unchanged.",
+      title:
+        "A step with only reset_mask restarts the masked slots and leaves the others unchanged.",
       notFor: needsBatches,
       async run(stage) {
         const batch = await joined(stage, { batch: count(slots) });
@@ -183,7 +184,7 @@ export const batchChecks: readonly Check[] = [
       },
     },
     "begin-mask": {
-      title: "A step where no row is in a sequence starts all of them, whatever begin_mask says.",
+      title: "A step where no row is in a sequence starts all of them, regardless of begin_mask.",
       notFor: needsAll(needsSeats, needsShortSequence),
       async run(stage) {
         const world = await stage.world(short(stage));

@@ -62,7 +62,7 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "first-step-of-the-next": {
-      title: "The first step of the next sequence does the same.",
+      title: "The first step of the next sequence also ignores its actions and returns RUNNING.",
       notFor: needsShortSequence,
       async run(stage) {
         const { create, count } = stage.config.shortSequence ?? { create: {}, count: 0 };

@@ -18,7 +18,7 @@ export interface Player {
 export interface GameOptions {
   /** The board has size × size fields. */
   readonly size: number;
-  /** Number of coins that wins. */
+  /** Number of coins that a player needs to win. */
   readonly goal: number;
   /** A whole number from `min` to `max`, both included. */
   readonly random: (min: number, max: number) => number;

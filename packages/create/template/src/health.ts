@@ -12,7 +12,9 @@ try {
   if (status === HealthCheckResponse_ServingStatus.SERVING) {
     process.exit(0);
   }
-  throw new Error(`the server at ${baseUrl} does not serve: status ${status}`);
+  throw new Error(
+    `the server at ${baseUrl} is not serving: expected the status SERVING, received ${status}`,
+  );
 } catch (error) {
   console.error(String(error));
   process.exit(1);

@@ -10,14 +10,14 @@ const { values: flags } = parseArgs({
     port: { type: "string", default: "8980" },
     // Accepts other machines without TLS, for a network that can be trusted.
     "allow-insecure": { type: "boolean", default: false },
-    // Serves a page at the same address that shows the worlds, and lets people play; not with a matchmaker.
+    // Serves a page at the same address, where people watch the worlds and play; not with a matchmaker.
     page: { type: "boolean", default: false },
-    // Time that agents have, after SIGTERM, to receive the end of their sequences.
+    // Time for agents to receive the end of their sequences after SIGTERM.
     "grace-ms": { type: "string", default: "5000" },
     "max-worlds": { type: "string", default: "1000" },
     // With a matchmaker, only the matchmaker creates worlds and sends agents.
     matchmaker: { type: "string", multiple: true },
-    // Address at which the matchmaker and agents reach this server. Default: the address it listens on.
+    // Address at which the matchmaker and agents reach this server. Default: the address that this server listens on.
     advertise: { type: "string" },
     "max-agents": { type: "string", default: "1000" },
     // A file with the token that lets this server register.
@@ -58,7 +58,7 @@ function serveForMatchmaker(matchmakers: readonly string[]) {
       if (event.kind === "registered") {
         console.log(`registered with ${event.matchmaker}`);
       } else {
-        console.error(`not registered: ${event.error.message}; trying again`);
+        console.error(`not registered: ${event.error.message}; retrying`);
       }
     },
   });

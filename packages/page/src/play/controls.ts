@@ -38,7 +38,7 @@ export interface ControlSet {
   readonly fields: readonly Field[];
 }
 
-/** Most values of a discrete action that get a button each. */
+/** Maximum number of values of a discrete action that get a button each. */
 const maxButtons = 16;
 
 /** Returns the world's own controls; actions without any get buttons or fields from their specs. */

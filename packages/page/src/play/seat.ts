@@ -29,7 +29,7 @@ export interface SeatState {
   readonly recordedBytes: number;
 }
 
-/** Most bytes of a recording in the page's memory; later steps are not recorded. */
+/** Maximum bytes of a recording in the page's memory; later steps are not recorded. */
 const maxRecordedBytes = 64 * 1024 * 1024;
 
 const joining: SeatState = {

@@ -24,7 +24,7 @@ export function useSeat(
   const [state, setState] = useState<SeatState>();
   const [seat, setSeat] = useState<Seat>();
   const held = useRef<Seat | undefined>(undefined);
-  /** Agents before this one joined; undefined once it is found. */
+  /** Numbers of the agents that were present before this one joined; undefined once its own number is known. */
   const others = useRef<ReadonlySet<number> | undefined>(undefined);
   useEffect(() => () => held.current?.leave(), []);
   useEffect(() => {
