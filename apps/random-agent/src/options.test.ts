@@ -53,7 +53,10 @@ test.each([
   ["--steps -3", 'expected a whole number of at least 1 for --steps, received "-3"'],
   ["--steps 1e3", 'expected a whole number of at least 1 for --steps, received "1e3"'],
   ["--seed -1", 'expected a whole number from 0 to 2^64 - 1 for --seed, received "-1"'],
-  ["--matchmaker a:1 --world w", "expected either --matchmaker, or --address and --world, received both"],
+  [
+    "--matchmaker a:1 --world w",
+    "expected either --matchmaker, or --address and --world, received both",
+  ],
   [
     "--matchmaker here",
     'expected HOST:PORT with a port from 1 to 65535 for --matchmaker, received "here"',
