@@ -24,7 +24,7 @@ export interface ConnectionClosed {
 export interface ConnectionRefused {
   readonly kind: "connection-refused";
   readonly address: string;
-  /** The error that refused it, if one was thrown; the peer does not receive it. */
+  /** The error that refused the stream, if one was thrown; the peer does not receive it. */
   readonly error: Error | undefined;
 }
 
@@ -32,7 +32,7 @@ export interface ConnectionRefused {
 export interface WorldCreated {
   readonly kind: "world-created";
   readonly worldName: string;
-  /** The name of its definition. */
+  /** Name of the world's definition. */
   readonly worldType: string;
 }
 

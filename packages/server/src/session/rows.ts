@@ -27,7 +27,7 @@ const { RUNNING, TERMINATED } = EnvironmentStateType;
 interface Row {
   readonly index: number;
   readonly seat: SeatView;
-  /** The outstanding step: the first of a sequence, or one that acts. */
+  /** The outstanding step: a first step, or a step that acts. */
   pending: "first" | "acting" | undefined;
   /** Requested observations of the outstanding step. */
   requested: readonly Requested[];

@@ -31,8 +31,9 @@ export interface TakenSeat {
    */
   hold?(): void;
   /**
-   * Called when the agent has left the world: by a leave, the end of its stream, or the end of the
-   * world.
+   * Called when the agent has left the world: by a leave, the end of its stream, the end of the
+   * world, or because another connection resumed its seat before the loss of the stream was
+   * noticed.
    */
   leave(): void;
   /**
@@ -54,7 +55,7 @@ export type TakeSeat = (
   done: Done<TakenSeat>,
 ) => () => void;
 
-/** Least length of a key that cannot be guessed, in characters. */
+/** Minimum length of a key that cannot be guessed, in characters. */
 const minKeyLength = 16;
 const maxKeyLength = 200;
 

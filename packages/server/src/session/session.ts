@@ -252,7 +252,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
-  /** Ends the stream after the requests that have arrived are answered; others may be on their way. */
+  /**
+   * Ends the stream after the requests that have arrived are answered; further requests may be in
+   * flight.
+   */
   #finishSoon(): void {
     if (this.#finishing) {
       return;
