@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { frameTypes, http2Frame } from "@dm-env-rpc/tests-processes";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { stepRequest, stepResponse } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
@@ -279,7 +279,7 @@ test("messages inflate in turn, 16 MiB at a time, and 100,000 messages of ended 
   buffered.stop();
 });
 
-test("what a stream counts itself ends it in the same turn, and again only after a survey", () => {
+test("what a stream counts itself ends it in the same turn, and frees what it still holds at the next survey", async () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,
@@ -303,6 +303,8 @@ test("what a stream counts itself ends it in the same turn, and again only after
   account.count();
   account.count();
   expect(failures).toBe(1);
+  unreportedBytes = 50;
+  await vi.waitFor(() => expect(failures).toBe(2), 10_000);
   buffered.stop();
 });
 

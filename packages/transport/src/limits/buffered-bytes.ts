@@ -91,8 +91,8 @@ interface Entry {
   held: number;
   /** `unreportedBytes` when they were last counted. */
   surveyed: number;
-  /** True between the end of the stream and the next survey, when it should have let go of its bytes. */
-  isEnding: boolean;
+  /** The error that ended the stream, until the next survey, by which it should hold no bytes. */
+  ending: DmEnvRpcError | undefined;
   /** Bytes held at the last check, and the number of checks in a row with the same bytes. */
   seen: number;
   stalled: number;
@@ -156,7 +156,7 @@ export class BufferedBytes {
       connection,
       held: 0,
       surveyed: 0,
-      isEnding: false,
+      ending: undefined,
       seen: 0,
       stalled: 0,
     };
@@ -175,7 +175,7 @@ export class BufferedBytes {
         }
       },
       count: () => {
-        if (this.#entries.has(entry) && !entry.isEnding && this.#refresh(entry) > 0) {
+        if (this.#entries.has(entry) && entry.ending === undefined && this.#refresh(entry) > 0) {
           this.#check(entry);
         }
       },
@@ -232,10 +232,14 @@ export class BufferedBytes {
   }
 
   #surveyAll(): void {
-    for (const entry of this.#entries) {
-      entry.isEnding = false;
+    for (const entry of [...this.#entries]) {
       entry.connection.pieces = 0;
       this.#refresh(entry);
+      const { ending } = entry;
+      entry.ending = undefined;
+      if (ending !== undefined && bytesOf(entry) > 0) {
+        entry.holder.fail(ending); // Its peer does not even read the end.
+      }
     }
     const { maxBufferedBytesPerConnection } = this.#limits;
     for (const entry of [...this.#entries]) {
@@ -252,7 +256,7 @@ export class BufferedBytes {
     }
     if (this.#bytes > this.#limits.maxBufferedBytes) {
       for (const other of this.#entries) {
-        if (!other.isEnding) {
+        if (other.ending === undefined) {
           this.#refresh(other); // Peers may have read since the survey.
         }
       }
@@ -314,7 +318,7 @@ export class BufferedBytes {
   #end(entry: Entry, error: DmEnvRpcError): void {
     const surveyed = entry.surveyed;
     entry.surveyed = 0;
-    entry.isEnding = true;
+    entry.ending = error;
     this.#add(entry, -surveyed);
     entry.holder.fail(error);
     const held = entry.held;

@@ -49,9 +49,9 @@ export class ListenLimitTable {
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
    * wait behind a request, or are not read by their peer. Above the limit, a stream of the address
-   * that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 128 MiB.
+   * that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 96 MiB.
    */
-  readonly maxBufferedBytes: Limit = { default: 128 * 1024 * 1024, unit: "bytes" };
+  readonly maxBufferedBytes: Limit = { default: 96 * 1024 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of the streams and calls of one connection; one message of one stream always
    * fits.
