@@ -8,11 +8,15 @@ import { connect as connectTcp } from "node:net";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { serveCounting } from "../../testing/world-server.ts";
 import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
+import { type MatchmakerSettings, settingsFrom } from "../settings.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { Admission } from "./admission.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const byName: AuthorizeCall = ({ metadata }) => {
@@ -209,6 +213,196 @@ it("the connections of one address are limited", async () => {
   await call("127.0.0.1");
   await expect(call("127.0.0.1")).rejects.toThrow();
   await call("127.0.0.2");
+});
+
+describe("the calls that a listener admits", () => {
+  const watch = "/matchmaker.v1.FrontendService/WatchTicket";
+  const create = "/matchmaker.v1.FrontendService/CreateTicket";
+  const register = "/matchmaker.v1.RegistryService/RegisterServer";
+  const health = "/grpc.health.v1.Health/Check";
+
+  /** Admits calls by path and IP address. */
+  function listener(settings: Partial<MatchmakerSettings>) {
+    const { admit } = new Admission(settingsFrom(settings), manualTime());
+    return (path: string, host = "10.0.0.1") =>
+      admit({
+        path,
+        peer: { address: `${host}:5000`, metadata: new Map(), certificate: undefined },
+      });
+  }
+
+  it.each([
+    ["watches", watch, "maxWatches"],
+    ["other calls of agents", create, "maxCalls"],
+    ["calls of servers", register, "reservedCalls"],
+    ["health checks", health, "reservedCalls"],
+  ] as const)("have a limit for %s, which ended calls do not use", (_, path, limit) => {
+    const admit = listener({ maxWatches: 9, maxCalls: 9, reservedCalls: 9, [limit]: 3 });
+    const others = [watch, create, register].filter((other) => other !== path && path !== health);
+    for (let round = 0; round < 2; round++) {
+      const open = [1, 2, 3].map((host) => admit(path, `10.0.0.${host}`));
+      expect(() => admit(path, "10.0.0.4")).toThrow(`at most 3 at a time`);
+      expect(() => admit(path, "10.0.0.4")).toThrow(`(limit: ${limit})`);
+      for (const other of others) {
+        admit(other, "10.0.0.4")();
+      }
+      open.shift()?.();
+      open.push(admit(path, "10.0.0.4"));
+      expect(() => admit(path, "10.0.0.5")).toThrow(`(limit: ${limit})`);
+      for (const end of open) {
+        end();
+      }
+    }
+  });
+
+  it.each([
+    ["watches", watch, "maxWatchesPerCaller"],
+    ["calls of agents", create, "maxCallsPerCaller"],
+  ] as const)(
+    "have a limit for the %s of one network, which refused and ended calls do not use",
+    (_, path, limit) => {
+      const admit = listener({ maxWatchesPerCaller: 50, maxCallsPerCaller: 50, [limit]: 2 });
+      for (let round = 0; round < 2; round++) {
+        const open = [admit(path), admit(path)];
+        for (let refused = 0; refused < 3; refused++) {
+          expect(() => admit(path)).toThrow(`at most 2 of one caller`);
+          expect(() => admit(path)).toThrow(`(limit: ${limit})`);
+        }
+        const other = [admit(path, "10.0.0.2"), admit(path, "10.0.0.2")];
+        open.shift()?.();
+        open.push(admit(path));
+        expect(() => admit(path)).toThrow(`(limit: ${limit})`);
+        for (const end of [...open, ...other]) {
+          end();
+        }
+      }
+    },
+  );
+
+  it("do not count towards the limit of all calls if they are refused for their caller", () => {
+    const admit = listener({ maxCalls: 3, maxCallsPerCaller: 1 });
+    admit(create);
+    for (let refused = 0; refused < 5; refused++) {
+      expect(() => admit(create)).toThrow("(limit: maxCallsPerCaller)");
+    }
+    admit(create, "10.0.0.2");
+    admit(create, "10.0.0.3");
+    expect(() => admit(create, "10.0.0.4")).toThrow("(limit: maxCalls)");
+  });
+
+  it.each([
+    [7, 1],
+    [8, 1],
+    [16, 2],
+    [31, 3],
+  ])(
+    "of a reserve of %i may be at most %i from one network whose requests have not been read",
+    (reservedCalls, most) => {
+      const admit = listener({ reservedCalls });
+      for (let round = 0; round < 2; round++) {
+        const open = Array.from({ length: most }, () => admit(register));
+        expect(() => admit(register)).toThrow(`at most ${most} from one address`);
+        expect(() => admit(register)).toThrow("(limit: reservedCalls)");
+        open.push(admit(register, "10.0.0.2"));
+        open.shift()?.();
+        open.push(admit(register));
+        expect(() => admit(register)).toThrow("(limit: reservedCalls)");
+        for (const end of open) {
+          end();
+        }
+      }
+    },
+  );
+
+  it("of the reserve that are refused for their caller do not count as unread", () => {
+    const admit = listener({ reservedCalls: 16, maxCallsPerCaller: 1 });
+    const end = admit(register);
+    for (let refused = 0; refused < 3; refused++) {
+      expect(() => admit(register)).toThrow("(limit: maxCallsPerCaller)");
+    }
+    end();
+    admit(register);
+  });
+
+  it("have no limit per caller within the matchmaker's own process", () => {
+    const { admit } = new Admission(
+      settingsFrom({ maxCallsPerCaller: 1, reservedCalls: 8 }),
+      manualTime(),
+    );
+    const peer = { address: "unknown", metadata: new Map(), certificate: undefined };
+    for (const path of [create, register]) {
+      for (let call = 0; call < 3; call++) {
+        admit({ path, peer });
+      }
+    }
+  });
+});
+
+it("calls that end before their caller is identified leave its limits unused", async () => {
+  let identify = (): void => {};
+  const identified = new Promise<void>((resolve) => {
+    identify = resolve;
+  });
+  let pending = 0;
+  await using served = await serveMatchmaker({
+    settings: { maxCallsPerCaller: 3 },
+    async authorize({ metadata }) {
+      if (metadata.get("name") === "slow") {
+        pending += 1;
+        await identified;
+      }
+      return { identity: "one", roles: ["agent"] };
+    },
+  });
+  const { frontend } = clientsFrom(served);
+  const leaving = new AbortController();
+  const options = { signal: leaving.signal, headers: { name: "slow" } };
+  const left = Array.from({ length: 3 }, () => frontend.createTicket({}, options).catch(String));
+  await expect.poll(() => pending).toBe(3);
+  leaving.abort();
+  await Promise.all(left);
+  await frontend.createTicket({}, { headers: { name: "quick" } });
+  identify();
+  const calls = Array.from({ length: 3 }, () => frontend.createTicket({}));
+  await Promise.all(calls);
+});
+
+it("calls of an identified caller use its limits, and no longer those of its network", async () => {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const store = memoryStore();
+  let held = 0;
+  await using served = await serveMatchmaker({
+    settings: { maxCallsPerCaller: 2, reservedCalls: 100 },
+    authorize: byName,
+    store: {
+      ...store,
+      async read(keys) {
+        if (keys.some(({ id }) => id.startsWith("held"))) {
+          held += 1;
+          await released;
+        }
+        return await store.read(keys);
+      },
+    },
+  });
+  const { frontend } = clientsFrom(served);
+  const call = (name: string) =>
+    frontend.getTicket({ ticketId: `held-${name}` }, { headers: { name } }).catch(String);
+  const answers: Promise<unknown>[] = [];
+  for (const name of ["one", "one", "two", "two", "operator", "operator", "operator"]) {
+    answers.push(call(name));
+    // The network of all callers has room for two calls whose caller is not identified yet.
+    await expect.poll(() => held).toBe(answers.length);
+  }
+  expect(await call("one")).toContain("(limit: maxCallsPerCaller)");
+  expect(await call("two")).toContain("(limit: maxCallsPerCaller)");
+  release();
+  for (const answer of await Promise.all(answers)) {
+    expect(answer).toContain("[not_found]");
+  }
 });
 
 describe("a caller", () => {
