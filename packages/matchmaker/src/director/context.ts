@@ -36,8 +36,8 @@ export interface DirectorContext {
   readonly emit: Emit;
   /** Creates unique ids. */
   readonly newId: () => string;
-  /** The lease of the leader; undefined while another matchmaker has it. */
-  lease(): Lease | undefined;
+  /** Returns the lease of the leader; undefined while another matchmaker has it. */
+  readonly lease: () => Lease | undefined;
   /** Worlds that have been reported since this matchmaker became the leader. */
   readonly reportedWorlds: Set<string>;
   /** Returns true if a server may be dead: it gets no agents for now. */
@@ -47,6 +47,9 @@ export interface DirectorContext {
   /** Requests a tick soon. */
   wake(): void;
 }
+
+/** Dependencies of a commit. */
+type Committing = Pick<DirectorContext, "replica" | "lease" | "emit">;
 
 /**
  * Most attempts to commit a change. Each conflict means that another commit, such as a cancel, came
@@ -64,7 +67,7 @@ const maxConflicts = 100;
  * @throws Error after many conflicts in a row.
  */
 export async function change(
-  context: DirectorContext,
+  context: Committing,
   make: () => readonly Change[] | undefined,
 ): Promise<boolean> {
   for (let attempt = 0; attempt < maxConflicts; attempt++) {
@@ -87,10 +90,7 @@ export async function change(
  * @returns True if the changes were committed; false after a conflict.
  * @throws StoreError as `change` does.
  */
-export async function commit(
-  context: DirectorContext,
-  changes: readonly Change[],
-): Promise<boolean> {
+export async function commit(context: Committing, changes: readonly Change[]): Promise<boolean> {
   if (!(await context.replica.commit(changes, leading(context)))) {
     return false;
   }
@@ -108,8 +108,8 @@ export async function commit(
  *
  * @throws StoreError `fenced` if this matchmaker does not lead.
  */
-function leading(context: DirectorContext): Lease {
-  const lease = context.lease();
+function leading({ lease: leaseOf }: Committing): Lease {
+  const lease = leaseOf();
   if (lease !== undefined) {
     return lease;
   }
