@@ -10,47 +10,45 @@ export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
 
 /**
- * Signs a token for each agent of each ticket. A token reserves a seat in a world for the time that
- * the profile sets.
+ * Signs a token for each agent of some tickets of a match. A token reserves a seat in a world for the
+ * time that the profile sets.
  */
 export async function reserve(
   { replica, issuer, newId }: Pick<DirectorContext, "replica" | "issuer" | "newId">,
   profile: Profile,
-  match: Pick<Match, "id" | "teams" | "data" | "parties"> | undefined,
+  match: Pick<Match, "id" | "teams" | "data" | "parties">,
   world: OpenWorld,
   tickets: readonly string[],
 ): Promise<Seats> {
+  const { serverId, address, name: worldName } = world;
   const nowMs = replica.now();
   const expiresMs = nowMs + profile.seatMs;
-  const data = { ...profile.data, ...match?.data };
-  const teamOf = new Map(
-    match?.teams.flatMap(({ name, tickets }) => tickets.map((id) => [id, name] as const)),
+  const data = { ...profile.data, ...match.data };
+  const reserveFor = async (ticketId: string, team: string) => {
+    const part = { team, role: profile.roleOfTeam.get(team) ?? "", data };
+    const partySize = match.parties?.[ticketId] ?? 1;
+    const sign = (): Promise<string> =>
+      issuer.joinToken({
+        ticketId,
+        partySize,
+        matchId: match.id,
+        part,
+        serverId,
+        address,
+        worldName,
+        seatId: newId(),
+        nowMs,
+        expiresMs,
+      });
+    const joinTokens = await Promise.all([sign(), ...Array.from({ length: partySize - 1 }, sign)]);
+    const seat = { address, worldName, joinToken: joinTokens[0], expiresMs, ...part };
+    return [ticketId, partySize === 1 ? seat : { ...seat, joinTokens }] as const;
+  };
+  const wanted = new Set(tickets);
+  const entries = match.teams.flatMap(({ name: team, tickets }) =>
+    tickets.filter((id) => wanted.has(id)).map((id) => reserveFor(id, team)),
   );
-  const entries = await Promise.all(
-    tickets.map(async (ticketId) => {
-      const team = teamOf.get(ticketId) ?? "";
-      const part = { team, role: profile.roleOfTeam.get(team) ?? "", data };
-      const partySize = match?.parties?.[ticketId] ?? 1;
-      const sign = (): Promise<string> =>
-        issuer.joinToken({
-          ticketId,
-          partySize,
-          matchId: match?.id ?? "",
-          part,
-          serverId: world.serverId,
-          address: world.address,
-          worldName: world.name,
-          seatId: newId(),
-          nowMs,
-          expiresMs,
-        });
-      const joinTokens = await Promise.all(Array.from({ length: partySize }, sign));
-      const { address, name: worldName } = world;
-      const seat = { address, worldName, joinToken: joinTokens[0] ?? "", expiresMs, ...part };
-      return [ticketId, partySize === 1 ? seat : { ...seat, joinTokens }] as const;
-    }),
-  );
-  return new Map(entries);
+  return new Map(await Promise.all(entries));
 }
 
 /** Returns a ticket with its assignment. */

@@ -97,9 +97,16 @@ async function opened(
   for (;;) {
     try {
       const placed = world.matchId === undefined ? undefined : replica.get("match", world.matchId);
-      const waiting = placed === undefined ? [] : ticketsOf(replica, placed.value);
-      const ids = waiting.map(({ value }) => value.id);
-      const seats = await reserve(context, profile, placed?.value, world, ids);
+      const seats: Seats =
+        placed === undefined
+          ? new Map()
+          : await reserve(
+              context,
+              profile,
+              placed.value,
+              world,
+              ticketsOf(replica, placed.value).map(({ value }) => value.id),
+            );
       let outcome: { readonly match: Match; readonly tickets: Ticket[] } | undefined;
       const committed = await change(context, () => {
         const made = openedChanges(context, world, seats);
