@@ -314,6 +314,30 @@ describe("behaviour 73: a stream with several seats", () => {
     expect((await rows.step()).observations["step_type"]).toEqual([first, last]);
   });
 
+  it("answers a refused move while another row waits for its turn, and the row moves again", async () => {
+    const { rows } = await setUp(2, { clock: turns() }, { length: 100 });
+    await rows.step();
+    await rows.step(add(1, 7));
+    await expect(rows.step(add(7, 366))).rejects.toThrow(/^3: row 1: 366 is not added/);
+    await expect(rows.step(add(7, 2000))).rejects.toThrow(/^3: row 1: .*add/);
+    expect((await rows.step(add(7, 2))).observations).toMatchObject({
+      total: [3, 1],
+      step_type: [mid, last],
+    });
+  });
+
+  it("answers a refused step while another row sleeps, and the row steps again", async () => {
+    const { rows } = await setUp(2, { clock: wakeUp({ action: "sleep" }) }, { length: 100 });
+    const sleep = tensor("int32", [2], Int32Array.of(1, 3));
+    await rows.step();
+    await rows.step({ ...add(1, 0), sleep });
+    await expect(rows.step({ ...add(366, 0), sleep })).rejects.toThrow(/^3: row 0: 366 is not/);
+    expect((await rows.step({ ...add(2, 0), sleep })).observations).toMatchObject({
+      total: [3, 0],
+      step_type: [mid, last],
+    });
+  });
+
   it.each([
     ["a step", []],
     ["a reset", ["reset"]],

@@ -48,7 +48,7 @@ interface OpenStep {
  * each row, and one step is a step of every row.
  *
  * A step is answered when every acting row has its result, or when the world waits for the next
- * step of a row that already has its result, as on the clock `turns`. Then rows outside a sequence
+ * step of a row that already has its result, or whose step was refused, as on the clock `turns`. Then rows outside a sequence
  * begin one, unless the step's `begin_mask` excludes them. A row that still waits, for its turn or
  * for a sequence to begin, does not delay the others: its last observations are sent again, and its
  * result is in the response to a later step.
@@ -214,10 +214,13 @@ export class Rows implements Place {
   }
 
   /**
-   * Returns true if the world may wait for the next step of a row, which the client can send only
-   * after this answer.
+   * Returns true if the world may wait for the next step of a row, whose last one was answered or
+   * refused: the client can send it only after this answer.
    */
   #isAwaited(): boolean {
+    if (this.#error !== undefined) {
+      return true;
+    }
     return this.#rows.some(({ answered, seat }) => answered && seat.state.kind === "running");
   }
 
