@@ -6,11 +6,12 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from conftest import SAMPLES
+from conftest import REAL_TIME, SAMPLES
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from processes import ROOT, listening, serving
-from sample_settings import settings_of
+from sample_settings import options_of, settings_of
 
 import dm_env_rpc_gym
 from dm_env_rpc_gym import ActionError, RemoteEnv, ServerError, SpecError, UsageError
@@ -22,6 +23,15 @@ ID = f"dm_env_rpc_gym:{dm_env_rpc_gym.ENV_ID}"
 def test_gymnasiums_check_passes(sample, name):
     with RemoteEnv(sample(name), create_settings=settings_of(name)) as env:
         check_env(env, skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", REAL_TIME)
+def test_gymnasiums_check_passes_in_real_time(sample, name):
+    options = {"address": sample(name), **options_of(name)}
+    with RemoteEnv(**options) as env:
+        env.spec = EnvSpec(ID, RemoteEnv, nondeterministic=True, kwargs=options)
+        # To close another while this one plays needs a second seat.
+        check_env(env, skip_render_check=True, skip_close_check=name == "page")
 
 
 def test_gymnasiums_check_passes_on_every_dtype(worlds):

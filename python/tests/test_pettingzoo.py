@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RemoteParallelEnv keeps PettingZoo's rules on every sample world."""
+"""The environments keep PettingZoo's rules on every sample world."""
 
 import types
 
 import numpy as np
 import pytest
-from conftest import SAMPLES
-from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
+from conftest import FOR_TWO, OWN, REAL_TIME, SAMPLES
+from gymnasium import spaces
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 from pettingzoo.test.max_cycles_test import max_cycles_test
+from pettingzoo.utils import BaseParallelWrapper
 from pettingzoo.utils.conversions import parallel_to_aec
-from sample_settings import settings_of
+from sample_settings import options_of, settings_of
 
-from dm_env_rpc_gym import ActionError, UsageError
+from dm_env_rpc_gym import ActionError, ServerError, UsageError
 from dm_env_rpc_gym._agents import AgentsOnStreams
 from dm_env_rpc_gym._options import Caller
-from dm_env_rpc_gym.pettingzoo import RemoteParallelEnv
-
-OWN = ("cart-pole", "catch")
-"""Worlds that give each agent an environment of its own."""
+from dm_env_rpc_gym.pettingzoo import RemoteAECEnv, RemoteParallelEnv
 
 
 class OverStreams(RemoteParallelEnv):
@@ -28,6 +27,63 @@ class OverStreams(RemoteParallelEnv):
         return AgentsOnStreams(caller, caller.host(address), options, num_agents)
 
 
+class Masked(BaseParallelWrapper):
+    """The mask in the observation, where PettingZoo's parallel test looks for it."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self._spaces = {
+            agent: spaces.Dict(
+                {
+                    "observation": env.observation_space(agent),
+                    "action_mask": spaces.MultiBinary(int(env.action_space(agent).n)),
+                }
+            )
+            for agent in env.possible_agents
+        }
+
+    def observation_space(self, agent):
+        return self._spaces[agent]
+
+    def reset(self, seed=None, options=None):
+        observations, infos = self.env.reset(seed=seed, options=options)
+        return self._masked(observations, infos), infos
+
+    def step(self, actions):
+        observations, *ends, infos = self.env.step(actions)
+        return self._masked(observations, infos), *ends, infos
+
+    def _masked(self, observations, infos):
+        return {
+            agent: {"observation": observation, "action_mask": infos[agent]["action_mask"]}
+            for agent, observation in observations.items()
+        }
+
+
+def agents_of(name):
+    """Returns the number of agents that play: one where each has an environment of its own."""
+    if name in (*OWN, "page"):
+        return 1
+    return 2 if name in FOR_TWO else 3
+
+
+@pytest.fixture
+def made_aec(sample):
+    """Makes environments of a sample world in which one agent acts at a time, and closes them."""
+    envs = []
+
+    def make(name, max_steps=20, **settings):
+        options = options_of(name, max_steps)
+        if settings:
+            options["create_settings"] |= settings
+        envs.append(RemoteAECEnv(sample(name), agents_of(name), **options, timeout=30))
+        return envs[-1]
+
+    yield make
+    for env in envs:
+        env.close()
+
+
 @pytest.fixture(params=["one stream", "streams"])
 def made(sample, request):
     """Makes environments of a sample world, and closes them."""
@@ -35,15 +91,18 @@ def made(sample, request):
     one_stream = request.param == "one stream"
     kind = RemoteParallelEnv if one_stream else OverStreams
 
-    def make(name, max_steps=20, *, together=not one_stream, **settings):
-        # Each agent of the environment is alone in its own. Over streams agents have to act
-        # together: not in turns, and without sleeping for different times.
-        alone = name in OWN or (name == "turns" and together)
+    def make(name, max_steps=20, *, agents=None, together=not one_stream, **settings):
+        # Over streams agents have to act together: not in turns, and without sleeping for
+        # different times.
+        alone = name == "turns" and together
+        options = options_of(name, max_steps)
+        if settings:
+            options["create_settings"] |= settings
         envs.append(
             kind(
                 sample(name),
-                1 if alone else 2 if name == "tug" else 3,
-                create_settings=settings_of(name, max_steps, **settings),
+                1 if alone else agents or agents_of(name),
+                **options,
                 actions=["move"] if name == "wakeUp" and together else None,
                 timeout=30,
             )
@@ -56,11 +115,26 @@ def made(sample, request):
         env.close()
 
 
-@pytest.mark.parametrize("name", [*SAMPLES, "tug"])
-@pytest.mark.filterwarnings("error:.*agent")
+@pytest.mark.parametrize("name", [*SAMPLES, *REAL_TIME, "tug"])
+@pytest.mark.filterwarnings("error:Live agent|Agent was given|No agents")
 def test_pettingzoos_parallel_test_passes(made, name):
     env = made(name)
     parallel_api_test(env, num_cycles=100)
+    env.close()
+    env.close()
+
+
+@pytest.mark.filterwarnings("error:Live agent|Agent was given|No agents")
+def test_pettingzoos_parallel_test_passes_on_a_game_in_turns_by_its_masks(worlds):
+    env = RemoteParallelEnv(worlds["tic-tac-toe"], 2, timeout=30)
+    parallel_api_test(Masked(env), num_cycles=100)
+    env.close()
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, *REAL_TIME, *FOR_TWO])
+def test_pettingzoos_test_passes_with_agents_one_at_a_time(made_aec, name):
+    env = made_aec(name)
+    api_test(env, num_cycles=100)
     env.close()
     env.close()
 
@@ -71,7 +145,12 @@ def test_pettingzoos_seed_tests_pass(made, name):
     seed_test(lambda: parallel_to_aec(made(name)), num_cycles=10)
 
 
-@pytest.mark.parametrize("name", ["gridworld", "freeRunning", "coins", "tug"])
+@pytest.mark.parametrize("name", [*SAMPLES, *FOR_TWO])
+def test_pettingzoos_seed_test_passes_with_agents_one_at_a_time(made_aec, name):
+    seed_test(lambda: made_aec(name), num_cycles=10)
+
+
+@pytest.mark.parametrize("name", ["gridworld", "freeRunning", "coins", "race", "tug"])
 def test_one_stream_and_many_play_the_same_and_in_the_order_of_the_agents(sample, name):
     more = {"max_agents": 6} if name in ("gridworld", "freeRunning") else {}
     settings, agents = settings_of(name, 100, **more), 2 if name == "tug" else 6
@@ -96,13 +175,15 @@ def test_one_stream_and_many_play_the_same_and_in_the_order_of_the_agents(sample
     other.close()
 
 
-@pytest.mark.parametrize("name", ["gridworld", "turns", "wakeUp", "cart-pole"])
+@pytest.mark.parametrize("name", ["gridworld", "freeRunning", "turns", "wakeUp", "cart-pole"])
 def test_pettingzoos_max_cycles_test_passes(made, name):
     # Food that none can carry is never gone, which would end a sequence before its time.
     heavy = {} if name == "cart-pole" else {"min_food_level": 85, "max_food_level": 85}
+    # Without a common clock, each agent's step is a tick.
+    options = {"together": True, "agents": 1 if name == "freeRunning" else None, **heavy}
     module = types.SimpleNamespace(
-        parallel_env=lambda max_cycles: made(name, max_cycles, together=True, **heavy),
-        env=lambda max_cycles: parallel_to_aec(made(name, max_cycles, together=True, **heavy)),
+        parallel_env=lambda max_cycles: made(name, max_cycles, **options),
+        env=lambda max_cycles: parallel_to_aec(made(name, max_cycles, **options)),
     )
     max_cycles_test(module)
 
@@ -140,6 +221,58 @@ def test_a_game_in_turns_is_played_by_its_masks(worlds):
             assert all(terminated.values()) or not any(terminated.values())
         assert 5 <= marked <= 9
         assert sum(rewards.values()) == 0
+    env.close()
+
+
+def test_agents_that_take_turns_are_asked_one_at_a_time(worlds):
+    env = RemoteAECEnv(worlds["tic-tac-toe"], 2)
+    with pytest.raises(UsageError, match="call reset"):
+        env.step(0)
+    for _ in range(2):
+        env.reset(seed=1)
+        # The first player has the left column after its third move.
+        for turn, field in enumerate([0, 1, 3, 4, 6]):
+            assert env.agent_selection == f"agent_{turn % 2}"
+            observation, reward, terminated, truncated, info = env.last()
+            assert np.count_nonzero(observation) == turn
+            np.testing.assert_array_equal(info["action_mask"], observation == 0)
+            assert (reward, terminated, truncated) == (0, False, False)
+            env.step(field)
+        ends = []
+        for agent in env.agent_iter():
+            ends.append((agent, *env.last()[1:4]))
+            env.step(None)
+        assert ends == [("agent_0", 1, True, False), ("agent_1", -1, True, False)]
+    env.close()
+
+
+def test_an_illegal_move_is_an_error_of_the_server_and_the_next_reset_begins_anew(worlds):
+    env = RemoteAECEnv(worlds["tic-tac-toe"], 2)
+    env.reset()
+    env.step(4)
+    with pytest.raises(ServerError, match="expected a free field, received 4"):
+        env.step(4)
+    with pytest.raises(UsageError, match="call reset"):
+        env.step(0)
+    env.reset()
+    env.step(4)
+    env.step(0)
+    assert env.agent_selection == "agent_0"
+    env.close()
+
+
+def test_agents_that_act_together_are_asked_in_order_and_step_once(gridworld):
+    settings = settings_of("gridworld")
+    env = RemoteAECEnv(gridworld, 3, create_settings=settings, observations=["step"])
+    env.reset(seed=1)
+    for step in range(4):
+        for agent in env.possible_agents:
+            assert env.agent_selection == agent
+            assert env.last()[0] == step
+            for bad in (257, 1.9, -1):
+                with pytest.raises(ActionError, match="nothing was sent"):
+                    env.step(bad)
+            env.step(0)
     env.close()
 
 

@@ -7,10 +7,11 @@ from contextlib import closing
 import gymnasium
 import numpy as np
 import pytest
+from conftest import OWN, REAL_TIME, SAMPLES
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array
-from sample_settings import settings_of
+from sample_settings import options_of, settings_of
 
 import dm_env_rpc_gym
 from dm_env_rpc_gym import ActionError, RemoteEnv, RemoteVectorEnv, ServerError, UsageError
@@ -40,12 +41,12 @@ def sampled_actions(envs, steps):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-@pytest.mark.parametrize("name", ["gridworld", "cart-pole", "catch", "coins", "wakeUp"])
+@pytest.mark.parametrize("name", SAMPLES)
 def test_a_vector_is_gymnasiums_own(sample, name, mode):
     max_steps = 5 if name == "cart-pole" else 4
     referee, envs = both(sample(name), mode, create_settings=settings_of(name, max_steps))
     with closing(referee), closing(envs):
-        assert envs.batched == (name in ("cart-pole", "catch"))
+        assert envs.batched == (name in OWN)
         assert envs.observation_space == referee.observation_space
         assert envs.action_space == referee.action_space
         assert envs.single_observation_space == referee.single_observation_space
@@ -66,6 +67,43 @@ def test_a_vector_is_gymnasiums_own(sample, name, mode):
         envs.reset(seed=seeds)
         some = {"reset_mask": np.array([True, False, True])}
         assert_same(referee.reset(seed=3, options=dict(some)), envs.reset(seed=3, options=some))
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+@pytest.mark.parametrize("name", REAL_TIME)
+def test_a_vector_in_real_time_restarts_as_gymnasiums_own(sample, name, mode):
+    # No seed gives its sequences again: what holds is the form, and where sequences begin.
+    slots = 1 if name == "page" else SLOTS
+    options = options_of(name, 4)
+    make = functools.partial(RemoteEnv, sample(name), **options)
+    with closing(SyncVectorEnv([make] * slots, autoreset_mode=mode)) as referee:
+        expected = referee.reset()
+        forms = referee.observation_space, referee.action_space, referee.metadata
+    with closing(RemoteVectorEnv(sample(name), slots, autoreset_mode=mode, **options)) as envs:
+        assert (envs.observation_space, envs.action_space, envs.metadata) == forms
+        observations, infos = envs.reset()
+        assert infos == expected[1]
+        ended = np.zeros(slots, np.bool_)
+        restarted = False
+        while not restarted:
+            assert observations in envs.observation_space
+            if mode is AutoresetMode.DISABLED and ended.any():
+                observations, infos = envs.reset(options={"reset_mask": ended})
+                restarted, ended = True, np.zeros(slots, np.bool_)
+                continue
+            before = ended
+            observations, rewards, terminated, truncated, infos = envs.step(
+                envs.action_space.sample()
+            )
+            ended = terminated | truncated
+            assert rewards.dtype == np.float64
+            if mode is AutoresetMode.NEXT_STEP:
+                assert not (ended & before).any()
+                assert not rewards[before].any()
+                restarted = before.any()
+            if mode is AutoresetMode.SAME_STEP and ended.any():
+                np.testing.assert_array_equal(infos["_final_obs"], ended)
+                restarted = True
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several agents in one world, as a parallel environment of PettingZoo."""
+"""Several agents in one world, as environments of PettingZoo."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 from gymnasium.utils import seeding
-from pettingzoo import ParallelEnv
+from pettingzoo import AECEnv, ParallelEnv
 from typing_extensions import Unpack
 
-from ._agent_specs import Frame, Step
+from ._agent_specs import WAITING, Frame, Step
 from ._agents import Agents, AgentsOnOneStream, AgentsOnStreams
 from ._options import Caller, Options
 from .env import RemoteEnv, metadata_of, reset_settings
@@ -130,7 +130,7 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
                 "give an action for every agent in env.agents; nothing was sent",
             )
         indices = [i for i, agent in enumerate(self.possible_agents) if agent in self.agents]
-        requests = self._joined.requests({i: actions[self.possible_agents[i]] for i in indices})
+        requests = self._requests({agent: actions[agent] for agent in self.agents})
         stepping, self.agents = self.agents, []
         answers = self._joined.step(requests, indices)
         steps: dict[str, Step] = dict(zip(stepping, answers, strict=True))
@@ -169,6 +169,12 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
             # A server without seats refuses their setting; what else is wrong, it says again.
             return AgentsOnStreams(*arguments)
 
+    def _requests(self, actions: Mapping[str, Any]) -> Mapping[int, Any]:
+        """Packs the actions of some agents; an ActionError says which does not fit."""
+        return self._joined.requests(
+            {self.possible_agents.index(agent): action for agent, action in actions.items()}
+        )
+
     def _keep_frame(self, steps: Mapping[str, Step]) -> None:
         first = steps.get(self.possible_agents[0])
         if first is not None:
@@ -177,3 +183,113 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
     def _check_open(self) -> None:
         if self._closed:
             raise UsageError("the environment is closed", "FAILED_PRECONDITION", "make a new one")
+
+
+class RemoteAECEnv(AECEnv[str, Any, Any]):
+    """Several agents in one world, of which one acts at a time.
+
+    In a world where agents take turns, `agent_selection` is the agent whose turn it is. Where
+    several act at once, they are asked in the order of `possible_agents`, and the world steps after
+    the last. An agent's `legal_actions` are the `action_mask` of its info.
+
+    Args:
+        address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
+        num_agents: How many; they are called `agent_0`, `agent_1`, and so on.
+        **options: As `Options` has them. `render` shows what the first agent sees.
+
+    Raises:
+        RequestTimeoutError: No connection, or no answer.
+        ServerError: The server refused the world or its settings.
+        SpecError: The world's specs do not fit the options.
+
+    Example:
+        >>> env = RemoteAECEnv("localhost:8980", 2)
+        >>> env.reset(seed=1)
+        >>> for agent in env.agent_iter():
+        ...     _, _, terminated, truncated, info = env.last()
+        ...     mask = info.get("action_mask")
+        ...     ended = terminated or truncated
+        ...     env.step(None if ended else env.action_space(agent).sample(mask))
+    """
+
+    metadata: dict[str, Any] = RemoteParallelEnv.metadata
+    agent_selection: str
+
+    def __init__(self, address: str, num_agents: int, **options: Unpack[Options]) -> None:
+        super().__init__()
+        self._parallel = RemoteParallelEnv(address, num_agents, **options)
+        self.metadata = self._parallel.metadata
+        self.render_mode = self._parallel.render_mode
+        self.possible_agents = self._parallel.possible_agents
+        self.agents: list[str] = []
+        self._chosen: dict[str, Any] = {}
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's observations."""
+        return self._parallel.observation_space(agent)
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        """The space of an agent's actions."""
+        return self._parallel.action_space(agent)
+
+    def observe(self, agent: str) -> Any:
+        """Returns an agent's last observation, which is zeros before its first turn."""
+        return self._observations[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Begins a sequence of every agent; seed and options are as in `RemoteEnv.reset`."""
+        self.agents = []
+        self._observations, self.infos = self._parallel.reset(seed, options)
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self._await_actions()
+
+    def step(self, action: Any) -> None:
+        """Gives the action of `agent_selection`; None for an agent that has ended.
+
+        Raises:
+            ActionError: It does not fit; nothing was sent.
+            ServerError: The world refused it; call `reset`.
+        """
+        if not self.agents:
+            raise UsageError("no agent is in a sequence", "FAILED_PRECONDITION", "call reset")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        self._parallel._requests({agent: action})
+        self._chosen[agent] = action
+        self._cumulative_rewards[agent] = 0.0
+        self._clear_rewards()
+        unasked = [other for other in self._due if other not in self._chosen]
+        if unasked:
+            self.agent_selection = unasked[0]
+            return
+        # Those that are not due need an action too, which is ignored.
+        actions = {**dict.fromkeys(self._parallel.agents, action), **self._chosen}
+        playing, self.agents = self.agents, []
+        step = self._parallel.step(actions)
+        self.agents = playing
+        self._observations, self.rewards, self.terminations, self.truncations, self.infos = step
+        self._accumulate_rewards()
+        self._await_actions()
+        self._deads_step_first()
+
+    def render(self) -> npt.NDArray[np.uint8] | None:
+        """Returns the frame of the first agent's last step, if there is one to show."""
+        return self._parallel.render()
+
+    def close(self) -> None:
+        """Leaves the world, destroys it if it was made here, and disconnects; never raises."""
+        self.agents = []
+        self._parallel.close()
+
+    def _await_actions(self) -> None:
+        """Selects the first of the agents that act next."""
+        playing = self._parallel.agents
+        self._due = [agent for agent in playing if not self.infos[agent].get(WAITING)]
+        self._chosen = {}
+        self.agent_selection = (self._due or self.agents)[0]
