@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server as people write them with the official package's helpers: one agent a world.
 
-Run it, and it prints the address that it listens on; it ends with its standard input.
+Run it, and it prints the address that it listens on; it ends with its standard input. An argument is
+the shortest interval of pings without data that it accepts, in milliseconds, in place of gRPC's 300,000.
 """
 
 import concurrent.futures
@@ -286,7 +287,11 @@ class Session:
 
 
 def main():
-    server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=64))
+    options = [
+        ("grpc.http2.min_ping_interval_without_data_ms", int(interval))
+        for interval in sys.argv[1:]
+    ]
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(max_workers=64), options=options)
     dm_env_rpc_pb2_grpc.add_EnvironmentServicer_to_server(Service(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

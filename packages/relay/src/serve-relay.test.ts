@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect as connectHttp2 } from "node:http2";
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { connect } from "@dm-env-rpc/client";
-import { EnvironmentStateType, JoinWorldRequestSchema } from "@dm-env-rpc/protocol";
+import {
+  EnvironmentRequestSchema,
+  EnvironmentStateType,
+  JoinWorldRequestSchema,
+} from "@dm-env-rpc/protocol";
 import { dialOut } from "@dm-env-rpc/server";
+import { callGhost } from "@dm-env-rpc/tests-processes";
 import { type OpenedStream, openStream, type ServerStream } from "@dm-env-rpc/transport";
 import { describe, expect, it } from "vitest";
 import { counting } from "../testing/counting.ts";
@@ -204,6 +209,20 @@ describe("a relay", () => {
     const program = await dialed(served.dial, gameToken);
     await program[Symbol.asyncDispose]();
     await expect.poll(() => served.relay.programs()).toEqual([]);
+  });
+
+  it("notices an agent whose connection node:http2 forgets: it leaves the program's world", async () => {
+    await using served = await serving({ limits: { pingIntervalMs: 500 } });
+    await using program = await dialed(served.dial, gameToken);
+    const payload = { case: "joinWorld", value: { worldName: "counting-1" } } as const;
+    const join = toBinary(EnvironmentRequestSchema, create(EnvironmentRequestSchema, { payload }));
+    const path = "/dm_env_rpc.v1.Environment/Process";
+    const ghost = await callGhost(program.place.address, path, join);
+    await expect.poll(() => program.server.worlds()[0]?.agents).toBe(1);
+    ghost.vanish();
+    await ghost.closed;
+    await expect.poll(() => program.server.worlds()[0]?.agents).toBe(0);
+    expect(served.relay.programs()[0]?.streams).toBe(0);
   });
 
   it("bounds the bytes that the agents of all ports hold together", async () => {

@@ -33,8 +33,8 @@ async function startServer(program: string, ...args: string[]): Promise<ServerPr
 }
 
 /** Starts the server of python_server.py. */
-export const startPythonServer = (): Promise<ServerProcess> =>
-  startServer(python, `${root}tests/interop/python_server.py`);
+export const startPythonServer = (...flags: string[]): Promise<ServerProcess> =>
+  startServer(python, `${root}tests/interop/python_server.py`, ...flags);
 
 /** Starts a gridworld server on a free port. */
 export const startGridworld = (...flags: string[]): Promise<ServerProcess> =>

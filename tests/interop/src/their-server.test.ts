@@ -117,3 +117,26 @@ describe.skipIf(!hasPython)("our client on a server of the official helpers", ()
     expect(places.map(([, , , long]) => long)).toEqual([1, 2, 3, 4, 5, 0]);
   });
 });
+
+describe.skipIf(!hasPython)("the pings of our client to a server of grpcio", () => {
+  /** Shortest interval that servers of grpcio accept without data, 300 s, and our default, 330 s; each a hundredth. */
+  const leastMs = 3_000;
+  const intervalMs = 3_300;
+
+  it("do not close an idle connection", async () => {
+    await using server = await startPythonServer(String(leastMs));
+    await using connection = await connect(server.address, { pingIntervalMs: intervalMs });
+    await connection.createWorld();
+    const six = new Promise((resolve) => setTimeout(() => resolve("open"), 6 * intervalMs));
+    expect(await Promise.race([connection.closed, six])).toBe("open");
+    expect(await connection.createWorld()).toBeTypeOf("string");
+  });
+
+  it("close it where they are more frequent than it accepts", async () => {
+    await using server = await startPythonServer(String(leastMs));
+    await using connection = await connect(server.address, { pingIntervalMs: 100 });
+    await connection.createWorld();
+    const error = await connection.closed;
+    expect(String(error)).toContain("too_many_pings");
+  });
+});
