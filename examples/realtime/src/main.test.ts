@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { expect, it } from "vitest";
 
-it("behaviour 56: runs Universe's loop over worlds that do not wait for the agent", () => {
+it("behaviour 56: runs the agent loop of OpenAI Universe over worlds that do not wait for the agent", () => {
   const main = new URL("../dist/main.js", import.meta.url);
   const output = execFileSync(process.execPath, [main.pathname], { encoding: "utf8" });
   const lines = output.trim().split("\n");

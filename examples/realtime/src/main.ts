@@ -1,4 +1,4 @@
-// Universe's loop: worlds that advance in real time, even if the agent does not step.
+// The agent loop of OpenAI Universe: worlds that advance in real time, even if the agent does not step.
 import { connect } from "@dm-env-rpc/client";
 import { blockingReset, realtime, recordStatistics, throttle } from "@dm-env-rpc/client/realtime";
 import { serve } from "@dm-env-rpc/server";

@@ -3,7 +3,7 @@ import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /** Events that a relay emits, for logs and metrics. */
 export type RelayEvent =
-  /** A program has its place: agents reach it at `address`. `from` is the program's own address. */
+  /** A program registered: agents reach it at `address`. `from` is the program's own address. */
   | {
       readonly kind: "program-joined";
       readonly program: string;
@@ -23,5 +23,5 @@ export type RelayEvent =
       readonly from: string;
       readonly error: Error | undefined;
     }
-  /** A failure of the transport that reaches no stream. */
+  /** A transport error that belongs to no stream. */
   | { readonly kind: "transport-error"; readonly error: Error };

@@ -177,7 +177,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     if (bytes.length !== instanceBytes) {
       throw new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `instance of a program: expected ${instanceBytes} random bytes, received ${bytes.length}`,
+        `instance ID of a program: expected ${instanceBytes} random bytes, received ${bytes.length}; send the same ${instanceBytes} bytes on every connection`,
       );
     }
     if (isClosing) {

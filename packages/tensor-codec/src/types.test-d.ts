@@ -140,7 +140,7 @@ describe("pack and unpack", () => {
     expectTypeOf(sample(t.float32([2]), Math.random)).toEqualTypeOf<Tensor<"float32">>();
   });
 
-  test("a tensor of any dtype is narrowed by it", () => {
+  test("checking `dtype` narrows the type of a tensor", () => {
     const any = {} as Tensor;
     if (any.dtype === "int64") {
       expectTypeOf(any.data).toEqualTypeOf<BigInt64Array>();

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import * as page from "./browser.ts";
 import * as node from "./index.ts";
 
-test("a page gets some of the public names, and no others", () => {
+test("the build for browsers exports only these of the public names", () => {
   expect(Object.keys(page).sort()).toMatchInlineSnapshot(`
     [
       "ListenLimitTable",

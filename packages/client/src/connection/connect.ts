@@ -43,8 +43,8 @@ export interface StreamTarget {
 }
 
 /**
- * Creates the codecs of one or several connections. They borrow scalars: environments read the
- * numbers at once, and `SendCall` copies them.
+ * Creates the codecs of one or several connections. Responses contain borrowed scalars:
+ * environments read each number at once, and `SendCall` copies it.
  */
 export function connectionCodecs(): CallCodecs {
   return { request: createRequestCodec(), response: createResponseCodec({ borrowScalars: true }) };

@@ -11,7 +11,7 @@ import { connect } from "./connect.ts";
 /** Time within which every fault must be detected; far more than any fault needs. */
 const deadlineMs = 60_000;
 
-/** Answers as a world does, and from the third step on with the fault. */
+/** Answers as a scripted world does, except that every step from the third on is answered with `fault`. */
 function faulty(fault: RawAnswer): () => RawAnswer {
   return () => {
     const world = scriptedWorld({ observations: { tick: t.int32() }, sequenceLength: 100 });

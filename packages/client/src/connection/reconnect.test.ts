@@ -124,7 +124,7 @@ describe("with reconnect", () => {
     expect((await environment.step({})).mid()).toBe(true);
   });
 
-  test("the fate of a world that no longer exists is lost, and the connection continues", async () => {
+  test("worldFate is `lost` if the world no longer exists, and the connection continues", async () => {
     const gone: Script = {
       answer: (request) =>
         request.case === "joinWorld" && request.value.worldName === "world"

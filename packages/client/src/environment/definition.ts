@@ -11,8 +11,8 @@ import type {
 } from "@dm-env-rpc/tensor-codec";
 
 /**
- * Specs, or a function that derives them from settings. Of a function, only the types of the specs
- * are known before a join.
+ * Specs, or a function that derives them from settings. If it is a function, only the
+ * types of its specs are known before a join.
  */
 export type SpecsSource<T extends Specs> = T | ((settings: never) => T);
 
@@ -39,9 +39,7 @@ export interface DynamicObservation {
   readonly [name: string]: Scalar | Tensor | DynamicObservation;
 }
 
-/**
- * Actions of some specs. Each action may be omitted, also one that only some worlds have.
- */
+/** Actions that match specs `A`. Every action is optional, including actions that only some worlds have. */
 export type ActionOf<A extends Specs> = string extends keyof A
   ? DynamicAction
   : {

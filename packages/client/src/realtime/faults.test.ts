@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
 import { realtime } from "./index.ts";
 
-test("an error that remoteTimeMs throws fails only its environment", async () => {
+test("an error thrown by remoteTimeMs fails only that environment", async () => {
   const time = manualTime();
   const [good, bad] = [await joined(), await joined()];
   let readings = 0;

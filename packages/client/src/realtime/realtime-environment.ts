@@ -15,8 +15,8 @@ export interface RealtimeInfo {
   /** Estimated age of the observation. Null if there is no observation. */
   readonly observationLagMs: number | null;
   /**
-   * Estimated time from giving the last answered action until the world applied it. Null before the
-   * first response to an action.
+   * Estimated delay between the agent's call and the world applying the action, for the last action
+   * that was answered. Null before the first response to an action.
    */
   readonly actionLagMs: number | null;
   /** Age of the oldest reward in the sum. Null if there is no reward. */
@@ -28,7 +28,7 @@ export interface RealtimeInfo {
    * the world's time.
    */
   readonly clockSkewMs: number | null;
-  /** Number of observations since the last take that newer ones replaced before they were taken. */
+  /** Number of observations dropped since the last take because a newer one arrived first. */
   readonly framesLost: number;
   /** Recent observations per second. Null before the second observation. */
   readonly framesPerSecond: number | null;

@@ -31,7 +31,7 @@ export interface ThrottleOptions {
 
 /**
  * Makes `step` last one frame. It acts at once, waits for the end of the frame, then returns the
- * newest observation and the sum of the rewards, never across the end of a sequence. A frame that has
+ * newest observation and the sum of the rewards. The sum never spans two sequences. A frame that has
  * already ended when the agent acts counts as missed.
  */
 export function throttle<Action, Observation>(
@@ -113,7 +113,7 @@ export function recordStatistics<Action, Observation>(
 
 type SequenceSoFar = NonNullable<RealtimeInfo["sequence"]>;
 
-/** Counts the steps, rewards and time of each environment's sequence; `seen` maps each step. */
+/** Counts the steps, rewards and time of each environment's sequence; `seen` may replace each step before it is returned. */
 function counting<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   { time = systemTime }: ThrottleOptions,

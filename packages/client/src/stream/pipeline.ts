@@ -18,8 +18,8 @@ import { Fifo } from "./fifo.ts";
 import type { WaitOptions } from "./wait.ts";
 
 /**
- * Observes the messages of a connection, in order. They are borrowed until the call returns: their
- * tensors must not be changed, and may change later.
+ * Observes the messages of a connection, in order. Messages are borrowed: their tensors are valid
+ * only during the call and must not be modified.
  */
 export interface MessageObserver {
   /** Called with a request that is being sent. Must not throw. */
@@ -76,7 +76,7 @@ export class Pipeline implements StreamReceiver<ProcessResponse> {
     stream.start(this);
   }
 
-  /** True if no request is in flight or waiting, because all of the server's responses were processed. */
+  /** True if no request is in flight or waiting to be sent. */
   get idle(): boolean {
     return this.#inFlight.length === 0 && this.#waiting.length === 0;
   }

@@ -29,7 +29,7 @@ export interface Script {
   readonly actions?: Specs | undefined;
   /** Specs; a function receives the number of resets. */
   readonly observations?: Specs | ((resets: number) => Specs) | undefined;
-  /** Steps of a sequence after its first. Default 2. */
+  /** Number of steps in a sequence after its first step. Default 2. */
   readonly sequenceLength?: number | undefined;
   /** State at the end of a sequence. */
   readonly end?: EnvironmentStateType | undefined;
@@ -41,7 +41,7 @@ export interface Script {
    */
   observe?(name: string, tick: number): unknown;
   /**
-   * Answers a request instead of the world. Returns a response, `silence`, or undefined to let the
+   * Overrides the world's answer to a request. Returns a response, `silence`, or undefined to let the
    * world answer.
    */
   answer?(request: ProcessRequest, server: ScriptedServer): ProcessResponse | "silence" | undefined;

@@ -99,7 +99,7 @@ describe("a slot that fails", () => {
     }
   });
 
-  test("is a failure if its world is gone; the step rejects if all worlds are gone", async () => {
+  test("is reported as failed if its world is gone; the step rejects if all worlds are gone", async () => {
     const { factory } = scripted(() => ({
       answer: (request, server) =>
         request.case === "step" && server.requests.length > 2
@@ -267,7 +267,7 @@ test("close() resolves after timeoutMs in total if servers never answer", async 
   const vector = await vectorize(2, factory);
   await vector.reset();
   const open = expect(vector.step(moves(2))).rejects.toThrow(/a vector that is closed/);
-  // 1.5 s in short waits: a stalled machine shortens only one of them.
+  // 50 short delays instead of one of 1.5 s, so that a stall of the machine does not let them all elapse at once.
   const late = async (): Promise<string> => {
     for (let turn = 0; turn < 50; turn++) {
       await delay(30);

@@ -18,7 +18,7 @@ export interface BatchPart<Action, Observation> {
   readonly batch: RestartingBatch<Action, Observation>;
 }
 
-/** A part, with the state of its recreation. */
+/** A `BatchPart` with the state of its recreation. */
 interface Member<Action, Observation> extends BatchPart<Action, Observation> {
   /** The latest batch; absent rows take their shapes from it. */
   last: VectorBatch<Observation> | undefined;

@@ -7,7 +7,7 @@ import { type Script, status } from "../testing/scripted-server.ts";
 import { flags, moves, scripted } from "../testing/slots.ts";
 import { vectorize } from "./index.ts";
 
-/** Scripts of servers that continue, except that the server of slot 1 refuses the first step after the reset. */
+/** Scripts with long sequences; the server of slot 1 answers the first step after the reset with NOT_FOUND. */
 const failing = (slot: number): Script => ({
   sequenceLength: 100,
   answer: (request, { requests }) =>

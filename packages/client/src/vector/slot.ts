@@ -86,7 +86,7 @@ export class Slot<Action, Observation> {
     return this.#busy;
   }
 
-  /** True if the slot will produce an arrival without a further call. */
+  /** True if the slot will report a step, a reset or a failure without a further call. */
   get pending(): boolean {
     return this.#busy || (this.#isRecreating && !this.#left);
   }
@@ -279,8 +279,7 @@ function withOwnTensors<Observation>(observation: Observation): Observation {
 }
 
 /**
- * Returns true if an error concerns the action, so that nothing was sent, rather than the server's
- * response.
+ * Returns true if the action, not the response, caused the error. In that case nothing was sent.
  */
 function isMisfit(error: Error, specs: Environment["specs"]): boolean {
   if (!isTensorError(error) || error.specName === undefined) {

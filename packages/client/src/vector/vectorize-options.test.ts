@@ -210,18 +210,18 @@ describe("the rows of a batch", () => {
       },
     ]);
   });
+});
 
-  test("of a reset are reset with the settings of their slots", async () => {
-    const { factory, servers } = scripted();
-    await using vector = await vectorize(2, factory);
-    await vector.reset({ settings: (slot) => ({ level: slot }) });
-    const settings = servers.map(({ requests }) =>
-      requests.map((request) => (request.case === "reset" ? request.value.settings : undefined)),
-    );
-    expect(settings[1]?.find((each) => each !== undefined)).toHaveProperty("level");
-    await vector.reset();
-    expect(servers[0]?.requests.filter((request) => request.case === "reset")).toHaveLength(2);
-  });
+test("reset() passes the settings of each slot to its environment", async () => {
+  const { factory, servers } = scripted();
+  await using vector = await vectorize(2, factory);
+  await vector.reset({ settings: (slot) => ({ level: slot }) });
+  const settings = servers.map(({ requests }) =>
+    requests.map((request) => (request.case === "reset" ? request.value.settings : undefined)),
+  );
+  expect(settings[1]?.find((each) => each !== undefined)).toHaveProperty("level");
+  await vector.reset();
+  expect(servers[0]?.requests.filter((request) => request.case === "reset")).toHaveLength(2);
 });
 
 describe("autoreset disabled", () => {

@@ -55,8 +55,8 @@ export interface DmEnvRpcErrorOptions extends ErrorOptions {
 }
 
 /**
- * An error with a status code (overview.md, "Errors"). A server's code throws it to refuse a request, and every
- * call of a client rejects with it; `origin` distinguishes a refusal, a misuse and a lost connection.
+ * An error with a status code (overview.md, "Errors"). Servers throw it to refuse a request, and failed
+ * calls of a client reject with it, except that a value that does not fit its spec is a `TensorError`. `origin` distinguishes a refusal, a misuse and a lost connection.
  */
 export class DmEnvRpcError extends Error {
   override readonly name = "DmEnvRpcError";

@@ -94,7 +94,7 @@ type AsIs<O> = Omit<O, "shape" | "compress"> & {
   readonly compress?: undefined;
 };
 
-/** A value with its own shape: a Tensor, except that a PackedTensor stays a PackedTensor. */
+/** Result of packing a value in its own shape: a `Tensor`, or a `PackedTensor` if the value may be compressed. */
 type PackedAsIs<V, D extends DType> = V extends PackedTensor
   ? V extends Tensor
     ? Tensor<D>
@@ -109,14 +109,14 @@ type ArrayDTypes = {
 /**
  * Packs a value into a tensor.
  *
- * Without a `dtype`, the value's type determines it, independent of the value: number → float64,
+ * Without a `dtype`, it is inferred from the value's type, never from its magnitude: number → float64,
  * bigint → int64, boolean → bool, string → string, message → proto; a typed array has its own
  * (Uint8ClampedArray is uint8). Nothing is cast: a number is not packed as int64, nor 1.5 as int32, nor a
  * Float64Array as float32; only a JavaScript number is rounded if the `dtype` is float32.
  *
  * The tensor borrows typed arrays and the data of tensors; nested arrays are copied.
  *
- * @throws TensorError `ragged` with the index of a row of another length, `dtype`,
+ * @throws TensorError `ragged`, which names the index of the row whose length differs; or `dtype`,
  * `value`, `shape` or `limit`.
  * @example
  * pack([[1, 2], [3, 4]], { dtype: "int32" }); // shape [2, 2]
@@ -262,7 +262,7 @@ function fromScalar(
 const scalarShape: readonly number[] = Object.freeze([]);
 const noOptions = Object.freeze({});
 
-/** Returns the shape of flat data for a spec: as many elements as the spec has, without a broadcast. */
+/** Resolves a spec's shape for flat data of as many elements; one element is not broadcast. */
 function resolveFlat(
   shape: readonly number[],
   length: number,

@@ -86,12 +86,12 @@ describe("builders refuse", () => {
     ],
     ["a number as a bigint's bound", () => t.int64({ min: 1 as never }), "a bigint as min"],
     [
-      "another typed array",
+      "bounds in a typed array of another dtype",
       () => t.int32([2], { min: new Int8Array(2) as never }),
       "Int8Array of 2",
     ],
     [
-      "bounds of another number",
+      "a wrong number of bounds per element",
       () => t.int32([2], { min: new Int32Array(3) }),
       "one min for all elements or 2",
     ],
@@ -100,9 +100,13 @@ describe("builders refuse", () => {
       () => (t.int32 as never as (a: unknown, b: unknown) => void)([2], { max: "x" }),
       "as max",
     ],
-    ["no values", () => t.discrete(0), "min at most max, received 0 and -1"],
-    ["half a value", () => t.discrete(2.5), "an integer as max"],
-    ["more values than the dtype has", () => t.discrete(300, "uint8"), "a number from 0 to 255"],
+    ["a discrete spec of no values", () => t.discrete(0), "min at most max, received 0 and -1"],
+    ["a discrete spec of 2.5 values", () => t.discrete(2.5), "an integer as max"],
+    [
+      "a discrete spec of more values than the dtype has",
+      () => t.discrete(300, "uint8"),
+      "a number from 0 to 255",
+    ],
   ])("%s", (_, make, text) => {
     expect(make).toThrow(refusal(text));
   });

@@ -68,7 +68,7 @@ function sampleLegal(spec: TensorSpec, random: Random, legal: Tensor<"bool">): T
   if (data.length !== count || indexes.length === 0) {
     throw new TensorError({
       reason: "value",
-      expected: `a mask of ${count} values, one of them legal`,
+      expected: `a mask of ${count} values, at least one of them legal`,
       received: `${data.length} values, ${indexes.length} of them legal`,
     });
   }
@@ -135,6 +135,6 @@ function drawFloat(
 function drawBigInt(min: bigint, max: bigint, random: Random): bigint {
   const word = () => BigInt(Math.floor(random() * 2 ** 32));
   const draw96 = (word() << 64n) | (word() << 32n) | word();
-  // 32 bits more than any span has: probabilities differ by at most 2^-32.
+  // A span is at most 2^64, so with 96 random bits probabilities differ by at most 2^-32.
   return min + ((draw96 * (max - min + 1n)) >> 96n);
 }

@@ -35,8 +35,8 @@ export function measureNested(
 /**
  * Copies the elements of nested arrays of a known shape to flat data.
  *
- * @throws TensorError `ragged` that names the index of the first array whose
- * length differs from its siblings', `value` or `dtype` that names an element.
+ * @throws TensorError `ragged`, which names the index of the first array whose length differs from
+ * its siblings'; or `value` or `dtype`, which name an element.
  */
 export function flattenNested(
   value: readonly unknown[],

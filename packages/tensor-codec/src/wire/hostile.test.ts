@@ -135,18 +135,18 @@ test.each([
   ["integers one by one", delimited(int32s, new Array(11).fill(varintField(1, 5)).flat())],
   ["strings", delimited(strings, new Array(11).fill(delimited(1, [])).flat())],
   ["protos", delimited(protos, new Array(11).fill(delimited(1, [])).flat())],
-])("more %s than maxElements are refused with that name", (_, bytes) => {
+])("more %s than maxElements are refused, and the error names maxElements", (_, bytes) => {
   expect(() => decode(bytes, { maxElements: 10 })).toThrow(refusal("limit", "(maxElements)"));
   expect(decode(bytes, { maxElements: 11 }).data).toHaveLength(11);
 });
 
-test("a string longer than maxStringBytes is refused with that name", () => {
+test("a string longer than maxStringBytes is refused, and the error names maxStringBytes", () => {
   const bytes = delimited(strings, delimited(1, [65, 66, 67]));
   expect(() => decode(bytes, { maxStringBytes: 2 })).toThrow(refusal("limit", "(maxStringBytes)"));
   expect(decode(bytes, { maxStringBytes: 3 }).data).toEqual(["ABC"]);
 });
 
-test("more entries or requested UIDs than maxEntries are refused with that name", () => {
+test("more entries or requested UIDs than maxEntries are refused, and the error names maxEntries", () => {
   const codec = createRequestCodec({ maxEntries: 2 });
   const entry = (uid: number) => delimited(1, varintField(1, uid));
   const read = (...fields: number[][]) => {
@@ -269,13 +269,13 @@ test("a message that exceeds a limit does not affect the next one", () => {
   }
 });
 
-test("a field in a hundred thousand parts takes time in proportion", () => {
+test("decoding a field of 100,000 parts takes linear time", () => {
   const part = delimited(int32s, varintField(1, 7));
   const bytes = Uint8Array.from(new Array(100_000).fill(part).flat());
   expect(decodeTensor(bytes).data).toHaveLength(100_000);
 });
 
-test("a map of a hundred thousand entries takes time in proportion", () => {
+test("decoding a map of 100,000 entries takes linear time", () => {
   const entries = Array.from({ length: 100_000 }, (_, uid) => delimited(1, varintField(1, uid)));
   const bytes = Uint8Array.from(delimited(3, [...entries, ...entries].flat()));
   const codec = createRequestCodec({ maxEntries: 200_000, maxMessageWork: 2 ** 21 });

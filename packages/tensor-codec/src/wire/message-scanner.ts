@@ -61,7 +61,7 @@ export class MessageScanner {
   }
 
   /**
-   * Spends the reader's work on a message from its position to its end, and adds its entries to the count.
+   * Charges the message between the reader's position and end to the reader's work budget, and counts the message's entries.
    *
    * @throws TensorError `limit`, or `malformed` with the offset.
    */
@@ -116,7 +116,7 @@ export class MessageScanner {
   }
 }
 
-/** Spends the work of a number, or of a packed field of numbers, and returns how many it holds. */
+/** Charges the cost of a number or of a packed field of numbers, and returns the number of elements. */
 function spendNumbers(cost: FieldCost, tag: number, reader: Reader, at: number): number {
   if ((tag & 7) === cost.wireType) {
     reader.spend(cost.work);

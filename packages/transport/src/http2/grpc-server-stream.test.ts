@@ -324,7 +324,7 @@ describe("backpressure", () => {
     expect(await served.closed).toBeUndefined();
   });
 
-  test("a server that does not read stops the client, at one window", async () => {
+  test("a client can send at most one flow-control window to a server that stops reading", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -414,7 +414,7 @@ describe("the end", () => {
     expect(served.events).toEqual(["message", "end", "close"]);
   });
 
-  test("of a server reaches a client that keeps sending", async () => {
+  test("of the server's side reaches a client that keeps sending", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();

@@ -49,8 +49,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
  * The part of a gRPC call over a node:http2 stream that both sides share: framing,
  * backpressure, and the order of the receiver's callbacks.
  *
- * No promise separates bytes from messages: a chunk is deframed, decoded and delivered
- * synchronously, and the messages sent meanwhile go out in one write.
+ * There is no `await` between receiving a chunk and delivering its messages: a chunk is deframed,
+ * decoded and delivered synchronously, and the messages sent meanwhile go out in one write.
  */
 export abstract class Http2MessageStream<
   Received extends ProcessRequest | ProcessResponse,
@@ -454,7 +454,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Counts a message as held if the receiver paused at it, because it has then queued the message. */
+  /** If the receiver paused during a message, counts the message as held, because the receiver has queued it. */
   #holdIfPaused(bytes: number): void {
     const isCounted = this.#receiver?.queuedBytes !== undefined;
     this.#heldBytes = this.#paused && !isCounted ? bytes : 0;

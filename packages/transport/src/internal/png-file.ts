@@ -85,7 +85,8 @@ export function assemble(
 function noPicture(reason: "dtype" | "shape", { dtype, shape }: Tensor): TensorError {
   return new TensorError({
     reason,
-    expected: "a picture: uint8 of shape [height, width, 1, 2, 3 or 4 channels] or [height, width]",
+    expected:
+      "a picture: uint8 of shape [height, width] or [height, width, channels] with 1 to 4 channels",
     received: `${dtype} of shape [${shape}]`,
   });
 }

@@ -27,7 +27,7 @@ test("a refusal names the limit and the remedy", () => {
   const error = rates.refusal("192.0.2.1:1000");
   expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
   expect(error?.message).toBe(
-    "too many requests: expected at most 1 per second from one address, steps not counted, received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)",
+    "too many requests: expected at most 1 per second from one address (steps are not counted), received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)",
   );
 });
 

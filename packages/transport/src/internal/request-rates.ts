@@ -44,7 +44,7 @@ export class RequestRates {
     }
     return new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `too many requests: expected at most ${this.#perSecond} per second from one address, steps not counted, received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)`,
+      `too many requests: expected at most ${this.#perSecond} per second from one address (steps are not counted), received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)`,
     );
   }
 

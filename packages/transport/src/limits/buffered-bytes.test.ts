@@ -57,7 +57,7 @@ test("one message of one stream always fits", async () => {
   await stream?.seen("message");
 });
 
-test("above the limit of a server, the stream that holds the most ends", async () => {
+test("above the limit of a server, the stream with the most buffered bytes is ended", async () => {
   await using server = await serving({ maxBufferedBytes: 300_000 });
   const calls = callEach(server, [half(250_000)]);
   const [large] = await taking(server, 1);

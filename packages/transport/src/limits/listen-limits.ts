@@ -21,7 +21,7 @@ export class ListenLimitTable {
   /** Open streams on one HTTP/2 connection; clients queue or refuse further ones. Default 256. */
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
   /**
-   * Concurrent calls of `routes`, without Process streams. Further ones are refused with
+   * Concurrent calls of `routes`; Process streams are not counted. Further calls are refused with
    * RESOURCE_EXHAUSTED. Default 10,000.
    */
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
@@ -29,7 +29,7 @@ export class ListenLimitTable {
    * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, with bursts of up to four seconds'
    * worth. New streams and calls share one budget; requests on streams have another. Steps and leaves are not
    * counted, nor are requests on a stream that `authorize` grants the role `operator`. Further requests are answered
-   * with RESOURCE_EXHAUSTED; 0 for no limit. Default 5,000.
+   * with RESOURCE_EXHAUSTED; 0 disables the limit. Default 5,000.
    */
   readonly maxRequestsPerSecond: Limit = { default: 5_000, unit: "count", zero: "no limit" };
   /**
@@ -42,8 +42,8 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request that Connect decodes: over Connect or gRPC-Web, and of `routes`. It becomes objects of up to a
-   * hundred times its size before its contents can be counted. A service may set its own `readMaxBytes`. Default 256 KiB.
+   * Bytes of one request that Connect decodes: over Connect or gRPC-Web, and of `routes`. Keep it small: Connect
+   * decodes a request into objects of up to 100 times its size before other limits apply. A service may set its own `readMaxBytes`. Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
@@ -60,17 +60,17 @@ export class ListenLimitTable {
   readonly maxBufferedBytesPerConnection: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
   /**
    * Milliseconds after which a stream that sent part of a message and then nothing ends with
-   * DEADLINE_EXCEEDED; 0 never. Default 60,000.
+   * DEADLINE_EXCEEDED; 0 disables this. Default 60,000.
    */
   readonly stalledMessageMs: Limit = { default: 60_000, unit: "ms", zero: "never" };
   /**
-   * Milliseconds between pings of each HTTP/2 connection and WebSocket. One that has not answered
-   * the last ping is closed, and its agents leave; 0 never. Default 30,000.
+   * Milliseconds between pings of each HTTP/2 connection and WebSocket. A connection that has not
+   * answered the last ping is closed, and its agents leave; 0 disables pings. Default 30,000.
    */
   readonly pingIntervalMs: Limit = { default: 30_000, unit: "ms", zero: "never" };
-  /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 never. Default 300,000. */
+  /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 disables this. Default 300,000. */
   readonly idleConnectionMs: Limit = { default: 300_000, unit: "ms", zero: "never" };
-  /** Milliseconds after which a silent call of `routes` whose request has not ended is reset; 0 never. Default 600,000. */
+  /** Milliseconds after which a silent call of `routes` whose request has not ended is reset; 0 disables this. Default 600,000. */
   readonly idleStreamMs: Limit = { default: 600_000, unit: "ms", zero: "never" };
 }
 

@@ -28,8 +28,8 @@ export interface WebSocketOptions {
   readonly codecs: CallCodecs;
   readonly maxMessageBytes: number;
   /**
-   * Interval of the pings of each WebSocket. A WebSocket that leaves a ping unanswered for as long is
-   * closed. 0 never.
+   * Interval of the pings of each WebSocket. A WebSocket that has not answered the last ping by the
+   * next one is closed. 0 disables pings.
    */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;

@@ -60,11 +60,10 @@ export function createHttp2Server(
 type Place = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**
- * Listens, and resolves with the port, which is 0 for a Unix domain socket.
+ * Listens, and resolves with the port, which is 0 for a Unix domain socket. Replaces the file of a
+ * Unix domain socket that a dead process left behind.
  *
  * @param backlog Connections that wait to be accepted.
- * Replaces the file of a Unix domain socket that a dead process left behind.
- *
  * @throws DmEnvRpcError UNAVAILABLE if the address cannot be listened on.
  */
 export async function bind(server: Server, place: Place, backlog: number): Promise<number> {
@@ -166,7 +165,7 @@ export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socke
     }
   });
   server.on("secureConnection", (socket: Socket) => {
-    // node:http2 ends its session on a TLS error, and then waits for a socket that stays open.
+    // After a TLS error, node:http2 ends its session but leaves the socket open.
     socket.on("error", () => socket.destroy());
   });
   return sockets;

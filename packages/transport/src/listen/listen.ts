@@ -270,7 +270,7 @@ function createClose(
   let closed: Promise<void> | undefined;
   const cut = (): void => {
     connections.destroy();
-    // After the GOAWAY of each destroyed connection; also sockets that never became HTTP/2.
+    // Deferred so that each destroyed connection can send its GOAWAY. Some sockets never spoke HTTP/2.
     setImmediate(() => {
       for (const socket of sockets) {
         socket.destroy();

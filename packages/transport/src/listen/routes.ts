@@ -51,11 +51,11 @@ export interface RoutesOptions {
   readonly routes: (router: ConnectRouter) => void;
   /** Bytes of a request of a service that sets no `readMaxBytes`. */
   readonly maxRequestBytes: number;
-  /** Idle time after which an HTTP/1.1 connection is closed; 0 never. */
+  /** Idle time after which an HTTP/1.1 connection is closed; 0 disables this. */
   readonly idleConnectionMs: number;
   /** Concurrent calls, without Process calls, whose streams are counted elsewhere. */
   readonly maxCalls: number;
-  /** Idle time after which a call whose request has not ended is reset; 0 never. */
+  /** Idle time after which a call whose request has not ended is reset; 0 disables this. */
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
   readonly rates: RequestRates;

@@ -53,7 +53,7 @@ export function openConnection(
     const onFailure = (error?: Error): void =>
       fail((error === undefined ? failure : undefined) ?? connectFailure(address, error));
     socket.once("error", onFailure);
-    // node:http2 ends its session on a TLS error, and then waits for a socket that stays open.
+    // After a TLS error, node:http2 ends its session but leaves the socket open.
     socket.on("error", () => socket.destroy());
     session.once("error", onFailure);
     session.on("error", (error: Error) => {

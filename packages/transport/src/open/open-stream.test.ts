@@ -28,7 +28,7 @@ test("requests are answered in order, then a half-close ends the call without an
   expect(served.events.slice(-2)).toEqual(["end", "close"]);
 });
 
-test("messages sent in one turn share one write, also from promises", async () => {
+test("messages sent in one turn share one write, even from different promise callbacks", async () => {
   const chunks: number[] = [];
   const server = createServer();
   server.on("stream", (stream: ServerHttp2Stream) => {
@@ -66,7 +66,7 @@ test.runIf(process.platform === "linux")("the kernel probes a server that is sil
   record(accepted);
   const port = Number(accepted.peer.address.split(":")[1]);
   const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
-  // The timer of a socket is its sixth field; 02 is keep-alive, once all that was sent has arrived.
+  // The sixth column is the timer of a socket: 02 is keep-alive, once all sent data is acknowledged.
   await expect
     .poll(() => {
       const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");

@@ -21,9 +21,9 @@ export interface UnreadMessage<Received> {
  */
 export interface StreamReceiver<Received> {
   /**
-   * A message arrived, or a complete frame that failed to decode; `bytes` is its size, after inflation. A server
-   * also receives a message above its limit as one that failed to decode, followed by `onEnd`; when the server then
-   * calls `end`, the client receives the error.
+   * A message arrived, or a complete frame that failed to decode; `bytes` is its size, after inflation. On a
+   * server, a message above the limit is also delivered as malformed, followed by `onEnd`. The client receives the
+   * error of the limit when the server calls `end`.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
@@ -106,9 +106,9 @@ export function unread<Received>(
 }
 
 /**
- * Delivers a message above the server's limit as one that failed to decode, so that it is answered
- * after the earlier ones, then the end of the client's side; later messages are dropped. The
- * server's end reports the error, too.
+ * Delivers a message above the server's limit as malformed, so that it is answered after the earlier
+ * messages, then calls `onEnd`. Later messages are dropped. When the server calls `end`, the client
+ * receives the error.
  */
 export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
   deliver(receiver, { size: 0, read: () => ({ case: "malformed", value: error }) });
@@ -168,8 +168,8 @@ export interface Peer {
 export interface ServerStream extends MessageStream<ProcessRequest, ProcessResponse> {
   readonly peer: Peer;
   /**
-   * Ends the call after everything sent: in good order, or with a status, which the client's `onClose` receives. A
-   * client that may have unanswered requests has to receive one.
+   * Ends the call after all sent messages: normally, or with a status, which the client's `onClose` receives. Pass a
+   * status if the client may have unanswered requests.
    */
   end(status?: DmEnvRpcError): void;
 }

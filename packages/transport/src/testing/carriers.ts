@@ -63,7 +63,7 @@ async function over(
   const { metadata, maxMessageBytes = 64 * 1024 * 1024, maxResponseBytes } = options;
   const serve = await serving({ maxMessageBytes, maxConnectRequestBytes: maxMessageBytes });
   const client = await open(serve.address, { metadata, maxMessageBytes: maxResponseBytes });
-  // Over HTTP/2 the server sees a call when its headers arrive, which are sent with the call.
+  // Opening a call over HTTP/2 sends its headers, so the server accepts the stream before any message.
   const server = await serve.next();
   return {
     client,

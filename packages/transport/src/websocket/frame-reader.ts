@@ -14,8 +14,9 @@ const lengthBits = 0x7f;
 const maskBytes = 4;
 const maxControlBytes = 125;
 
-/** Maximum work in one turn of the event loop, and the work of a frame of the library. A dropped frame costs 1. */
+/** Units of work per turn of the event loop; a dropped frame takes 1. */
 const workPerTurn = 4096;
+/** Units of work of a frame that the library handles. */
 const libraryWork = 64;
 
 /** Options of a frame reader. */
@@ -33,15 +34,15 @@ export interface FrameReaderOptions {
 }
 
 /**
- * Reads the frames of a WebSocket (RFC 6455, section 5.2) in front of the library `ws`, which makes
- * a buffer, a write and two events for each.
+ * Reads the frames of a WebSocket (RFC 6455, section 5.2) before the library `ws` does, because `ws`
+ * makes a buffer, a write and two events per frame.
  *
  * It delivers binary messages that arrive whole in one chunk, and leaves all other frames to the
  * library. After a frame that may break the protocol it leaves every frame to the library, which
  * then decides what follows.
  *
  * While paused, and once the library's frames have used their share of a turn of the event loop, it holds the rest of a
- * chunk undecoded: as messages, frames of a few bytes would take many times their size.
+ * chunk undecoded, because decoded messages of a few bytes take many times the size of their frames.
  */
 export class FrameReader {
   readonly #options: FrameReaderOptions;

@@ -54,7 +54,7 @@ export class BatchedEnvironment
   readonly #counts: RowCounts | undefined;
   #closing: Promise<void> | undefined;
 
-  /** @param environment Environment that requests the observations of `underRows`. */
+  /** @param environment Environment joined with the options that `underRows` returns. */
   constructor(
     environment: Environment,
     tables: SpecTables,

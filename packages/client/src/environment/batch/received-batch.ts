@@ -19,7 +19,7 @@ export interface Received {
   readonly returns: Float64Array;
   /** 1 for each slot that failed in this step; undefined if no slot failed. */
   readonly failed: Uint8Array | undefined;
-  /** 1 for each slot that the step addressed; undefined for all. */
+  /** 1 for each slot that the step addressed; undefined if it addressed every slot. */
   readonly mask: Uint8Array | undefined;
 }
 

@@ -95,7 +95,7 @@ export const floats64: PackedEncoding<Float64Array> = {
   },
 };
 
-/** Returns true if there is a NaN, which must be copied as bytes: a number would lose its bits. */
+/** Returns true if the data has a NaN. A NaN is copied as bytes, because a JavaScript number can lose its payload. */
 function hasNaN(data: FixedArray): boolean {
   for (let i = 0; i < data.length; i++) {
     if (Number.isNaN(data[i])) {

@@ -40,6 +40,6 @@ const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
 
 /** `repeated int64` and `repeated uint64`: varints. */
 export function varints64<A extends BigInt64Array | BigUint64Array>(): PackedEncoding<A> {
-  // `allocate` makes the array that is read into.
+  // The cast is safe: `allocate` determines the type of the array.
   return encoding as PackedEncoding<A>;
 }

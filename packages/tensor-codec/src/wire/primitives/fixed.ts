@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { bits, highHalf, littleEndianHost, lowHalf, swapBytes } from "./bits.ts";
 
-/** The wire has floats as a little-endian machine has them in memory. */
+/** An array of floats. On a little-endian machine, its memory equals its bytes on the wire. */
 export type FixedArray = Float32Array | Float64Array;
 
 interface FixedArrayConstructor<T extends FixedArray> {
@@ -50,7 +50,7 @@ export function writeFixed(
   return end;
 }
 
-/** Reads one float32; undefined for a NaN, whose bits a number would lose. */
+/** Reads one float32. Returns undefined for a NaN, because a JavaScript number can lose its payload. */
 export function readFloat32(source: Uint8Array, pos: number): number | undefined {
   const word = readWord(source, pos);
   if ((word & 0x7f800000) === 0x7f800000 && (word & 0x007fffff) !== 0) {
@@ -60,7 +60,7 @@ export function readFloat32(source: Uint8Array, pos: number): number | undefined
   return bits.float32[0];
 }
 
-/** Reads one float64; undefined for a NaN, whose bits a number would lose. */
+/** Reads one float64. Returns undefined for a NaN, because a JavaScript number can lose its payload. */
 export function readFloat64(source: Uint8Array, pos: number): number | undefined {
   bits.int32[lowHalf] = readWord(source, pos);
   bits.int32[highHalf] = readWord(source, pos + 4);

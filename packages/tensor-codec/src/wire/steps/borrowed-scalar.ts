@@ -38,7 +38,7 @@ export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
 }
 
 /**
- * Reads the `Tensor.*Array` between two positions with one element, as nearly all encoders write it, into a tensor.
+ * Reads a `Tensor.*Array` of one element from `pos` to `end`, in the form that nearly all encoders write, into a tensor.
  * Returns false, having read nothing, for any other bytes.
  */
 export function readScalar(

@@ -181,7 +181,7 @@ test("a layout is known after it was written once, and other layouts are not", (
   expect(writer.size({ state: 1, observations: [reward] })).toBe(-1);
 });
 
-test("a layout that is found again stays, even if many layouts are learned that are not", () => {
+test("a layout that was reused is kept, even after many layouts that are used once", () => {
   const layouts = new Layouts<string>();
   const found = (layout: string): void => {
     const index = layouts.recent.indexOf(layout);

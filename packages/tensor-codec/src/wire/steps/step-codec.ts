@@ -13,9 +13,9 @@ export interface StepCodec<S> {
   /** Starts an empty step, to be filled by `OpenStep.read`. */
   open(): OpenStep<S>;
   entriesOf(step: S): readonly UidTensor[];
-  /** Returns 0 for requests, which carry no state. */
+  /** Returns the step's state; 0 for requests, which have none. */
   stateOf(step: S): number;
-  /** Returns an empty list for responses. */
+  /** Returns the requested UIDs; an empty list for responses. */
   requestedOf(step: S): readonly Uid[];
   make(entries: readonly UidTensor[], state: number, requested: readonly Uid[]): S;
 }

@@ -24,7 +24,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   let field = 0;
   let start = 0;
   let stop = 0;
-  // Parts of one payload merge; of payloads of two dtypes the last wins.
+  // Parts of the same payload are merged; if payloads differ in dtype, the last one wins.
   let parts: Ranges | undefined;
   while (reader.pos < end) {
     const tag = reader.tag();
