@@ -91,6 +91,14 @@ describe("limits of tensors outside steps", () => {
     );
   });
 
+  it("accept as many dimensions as are allowed, and refuse one more", () => {
+    const ones = new Array<number>(8).fill(1);
+    expect(refusalOf(int32(ones, 1))).toBeUndefined();
+    expect(refusalOf(int32([...ones, 1], 1))).toMatch(
+      /"map": expected at most 8 dimensions \(limit: maxDimensions\), received 9/,
+    );
+  });
+
   it("count the bytes of a string, not its characters", () => {
     const text = (...data: string[]): PackedTensor => ({
       dtype: "string",
