@@ -231,3 +231,43 @@ it("a server that has just answered is not checked again for a second", async ()
   await giveUpOne();
   expect(asked).toBe(2);
 });
+
+it.each(["lost", "gone"] as const)(
+  "a server that registers again before it is marked as %s keeps its worlds and its agents",
+  async (state) => {
+    const settings = { serverLeaseMs: 15_000, lostServerMs: 30_000 };
+    await using scene = await overtaken({ settings });
+    const { house, race } = scene;
+    const server = await house.serve("a");
+    const ids = await house.tickets(2);
+    await house.settle();
+    for (const id of ids) {
+      await house.join(id);
+    }
+    await house.pass(1_000);
+    let marked = 0;
+    race.rival = async (changes) => {
+      const marks = changes.some(
+        (change) => change.kind === "server" && change.value?.state === state,
+      );
+      if (marks) {
+        marked += 1;
+        await house.register(server);
+      }
+      return undefined;
+    };
+    for (let passed = 0; passed < 60_000 && marked === 0; passed += 1_000) {
+      house.time.advance(1_000);
+      await house.matchmaker.tick();
+    }
+    expect(marked).toBe(1);
+    await house.pass(5_000);
+    const { server: servers } = await recordsOf(house.store);
+    expect(servers.get("a")?.state).toBe("serving");
+    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    const kinds = house.events.map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind === "server-lost")).toHaveLength(state === "gone" ? 1 : 0);
+    expect(kinds).not.toContain("server-gone");
+    expect(server.created).toBe(1);
+  },
+);

@@ -131,3 +131,26 @@ it("all worlds of a deregistered server end, however many there are", async () =
   expect(eventsOf(house, "server-gone")).toHaveLength(1);
   expect(eventsOf(house, "step-failed")).toEqual([]);
 });
+
+it("a server that registers under the id of a server that is gone has a whole lease", async () => {
+  await using house = await House.open({ settings: { serverLeaseMs: 15_000, tickMs: 500 } });
+  const server = await house.serve("a");
+  await house.settle();
+  for (let passed = 0; passed < 10_000; passed += 1_000) {
+    house.time.advance(1_000);
+    await house.matchmaker.tick();
+  }
+  await house.registry.deregisterServer({ serverId: "a" });
+  house.time.advance(1_000);
+  await house.matchmaker.tick();
+  expect(eventsOf(house, "server-gone")).toHaveLength(1);
+  await house.register(server);
+  for (let passed = 0; passed < 14_000; passed += 1_000) {
+    house.time.advance(1_000);
+    await house.matchmaker.tick();
+  }
+  expect(eventsOf(house, "server-lost")).toEqual([]);
+  house.time.advance(2_000);
+  await house.matchmaker.tick();
+  expect(eventsOf(house, "server-lost")).toHaveLength(1);
+});
