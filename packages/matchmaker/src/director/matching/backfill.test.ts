@@ -161,6 +161,42 @@ describe("open seats", () => {
     expect(await house.states([three, one])).toEqual(["WAITING", "ASSIGNED"]);
   });
 
+  it("that agents without a ticket use are not filled until these agents leave", async () => {
+    await using house = await four();
+    const server = await house.serve("a", { maxWorlds: 1 });
+    const ids = await played(house, 4);
+    const [world] = server.worlds.values();
+    for (const guest of ["guest-1", "guest-2"]) {
+      world?.tickets.add(guest);
+    }
+    const more = await house.tickets(2);
+    await left(house, ...ids.slice(0, 2));
+    expect(await house.states(more)).toEqual(["WAITING", "WAITING"]);
+    await left(house, "guest-1", "guest-2");
+    expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("of two matches are filled with different tickets in one tick", async () => {
+    await using house = await four();
+    await house.serve("a", { maxWorlds: 2 });
+    const [one, other] = [await played(house, 4), await played(house, 4)];
+    const more = await house.tickets(3);
+    await left(house, one[0] ?? "", other[0] ?? "");
+    expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
+    const [first, second] = await Promise.all(more.map((id) => house.ticket(id)));
+    expect(first?.assignment?.worldName).not.toBe(second?.assignment?.worldName);
+    expect(eventsOf(house, "step-failed")).toEqual([]);
+  });
+
+  it("of a profile without backfill are not filled", async () => {
+    await using house = await House.open({ profiles: [profile({ count: 2 })] });
+    await house.serve("a", { maxWorlds: 1 });
+    const ids = await played(house, 2);
+    const more = await house.tickets(1);
+    await left(house, ids[0] ?? "");
+    expect(await house.states(more)).toEqual(["WAITING"]);
+  });
+
   it("on a draining server are not filled", async () => {
     await using house = await four();
     await house.serve("a");

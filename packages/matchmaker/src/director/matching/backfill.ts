@@ -170,25 +170,24 @@ function take(
 ): Stored<Ticket> | undefined {
   for (;;) {
     const candidates = pool === undefined ? [...pools.values()] : [pools.get(pool) ?? []];
-    let best: { readonly tickets: WaitingTicket[]; readonly at: number } | undefined;
-    let ticket: WaitingTicket | undefined;
+    let best: { readonly first: WaitingTicket; readonly tickets: WaitingTicket[] } | undefined;
     for (const tickets of candidates) {
-      const at = tickets.findIndex(fits);
-      const first = tickets[at];
-      if (first !== undefined && (ticket === undefined || byTurn(first, ticket) < 0)) {
-        best = { tickets, at };
-        ticket = first;
+      const first = tickets.find(fits);
+      if (first !== undefined && (best === undefined || byTurn(first, best.first) < 0)) {
+        best = { first, tickets };
       }
     }
-    if (best === undefined || ticket === undefined) {
+    if (best === undefined) {
       return undefined;
     }
-    best.tickets.splice(best.at, 1);
-    if (used.has(ticket.id)) {
-      continue;
-    }
-    const stored = replica.get("ticket", ticket.id);
-    if (stored?.value.state === "waiting" && matchIndex.waiting.has(ticket.id)) {
+    const { first, tickets } = best;
+    tickets.splice(tickets.indexOf(first), 1);
+    // The ticket may have been chosen from another pool, or for an earlier match.
+    const stored =
+      !used.has(first.id) && matchIndex.waiting.has(first.id)
+        ? replica.get("ticket", first.id)
+        : undefined;
+    if (stored !== undefined) {
       return stored;
     }
   }
