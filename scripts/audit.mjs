@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the registry for known vulnerabilities of every dependency, and exits 1 if there is one:
+// Requests the known vulnerabilities of every dependency from the registry, and exits with 1 if it finds one:
 //
 //   node scripts/audit.mjs
 //
 // An advisory that does not concern this repository is listed, with the reason, under
-// `auditConfig.ignoreGhsas` in pnpm-workspace.yaml. A registry that cannot be asked fails nothing.
+// `auditConfig.ignoreGhsas` in pnpm-workspace.yaml. If the registry cannot be reached, the script passes.
 import { spawnSync } from "node:child_process";
 
 /** Errors of pnpm for a registry that is out of reach or has no audit endpoint. */

@@ -24,7 +24,7 @@ const requirements = isPrevious ? previousTo(newest) : newest;
 
 if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== requirements) {
   rmSync(venv, { recursive: true, force: true });
-  process.stderr.write(`making a Python venv in ${venv} …\n`);
+  process.stderr.write(`creating a Python venv in ${venv} …\n`);
   run("python3", ["-m", "venv", venv], "Python >= 3.10 with venv is needed");
   const wanted = `${venv}/wanted.txt`;
   writeFileSync(wanted, requirements);

@@ -4,15 +4,15 @@
 //   node scripts/sum-reports.mjs [LOGS]
 //
 // LOGS is a folder with the output of each failed check; each file counts as a failure. Prints the
-// last lines of these, every failed test, a line for each suite and, last, the sum, so that the end of
-// a log shows the failures. Exits 1 if something failed or nothing passed.
+// last lines of these files, every failed test, a line for each suite and finally the sum, so that the
+// end of a log shows the failures. Exits 1 if something failed or nothing passed.
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { relative } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 
 const lastLines = 25;
 const messageLines = 15;
-/** Most lines for the messages of all failed tests together. */
+/** Maximum lines for the messages of all failed tests together. */
 const allMessagesLines = 75;
 
 const suites = ["packages", "apps", "examples", "tests"]

@@ -47,7 +47,7 @@ if (build) {
   const building = ["run", "build", "--output-logs=errors-only", "--log-order=grouped"];
   await prepare("building the packages and apps", "turbo", building);
 }
-// Ctrl-C is for the command, which may print something before it ends.
+// Ctrl-C reaches the command, which may print something before it ends.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => child.kill("SIGTERM"));
 const child = spawn(command, commandArgs, { cwd: root, env, shell: onWindows, stdio: "inherit" });

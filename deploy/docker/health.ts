@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: node health.ts URL [SERVICE]
 //
-// Asks a server for its health (grpc.health.v1.Health/Check), and ends with 0 when it serves: for
-// a HEALTHCHECK, and for probes where the kubelet's own cannot be used, since that knows no TLS.
-// It needs nothing but Node, so that it starts quickly and goes into every image.
+// Requests a server's health (grpc.health.v1.Health/Check) and exits with 0 if the server is SERVING.
+// For Docker's HEALTHCHECK, and for Kubernetes probes over TLS, which the kubelet does not support.
+// It needs only Node, so it starts quickly and fits into every image.
 import { connect } from "node:http2";
 
 const deadlineMs = 3_000;
 const serving = 1;
 
-/** Field 1 of a HealthCheckRequest, behind gRPC's prefix of five bytes. */
+/** Encodes a HealthCheckRequest: gRPC's prefix of five bytes, then field 1. */
 function requestOf(service: string): Buffer {
   const name = Buffer.from(service);
   if (name.length > 127) {
-    throw new Error("a service's name of 127 bytes at most was expected");
+    throw new Error(`service: expected a name of at most 127 bytes, received ${name.length}`);
   }
   const message = name.length === 0 ? name : Buffer.concat([Buffer.of(0x0a, name.length), name]);
   return Buffer.concat([Buffer.of(0, 0, 0, 0, message.length), message]);
 }
 
-/** Field 1 of a HealthCheckResponse, behind the prefix; one that is left out is 0, UNKNOWN. */
+/** Decodes field 1 of a HealthCheckResponse, after the prefix. If the field is absent, the status is 0, UNKNOWN. */
 function statusOf(response: Buffer): number {
   return response[5] === 0x08 ? (response[6] ?? 0) : 0;
 }
 
 async function check(url: string, service: string): Promise<void> {
-  // Whether it serves is asked, not who it is: its certificate is for another name than 127.0.0.1.
+  // The check connects to 127.0.0.1, which is not a name in the server's certificate.
   const session = connect(url, { rejectUnauthorized: false });
   try {
     const stream = session.request({
@@ -42,7 +42,9 @@ async function check(url: string, service: string): Promise<void> {
         reject(new Error(`${url} does not answer`, { cause: error }));
       session.on("error", fail);
       stream.on("error", fail);
-      stream.setTimeout(deadlineMs, () => fail(new Error(`nothing came for ${deadlineMs} ms`)));
+      stream.setTimeout(deadlineMs, () =>
+        fail(new Error(`expected a response within ${deadlineMs} ms, received none`)),
+      );
       stream.on("response", (headers) => {
         code = String(headers["grpc-status"] ?? "");
       });
@@ -54,11 +56,13 @@ async function check(url: string, service: string): Promise<void> {
       stream.end(requestOf(service));
     });
     if (code !== "0") {
-      throw new Error(`${url} refused to say: gRPC status ${code || "none"}`);
+      throw new Error(
+        `${url} refused the health check: expected the gRPC status 0, received ${code || "none"}`,
+      );
     }
     const status = statusOf(Buffer.concat(chunks));
     if (status !== serving) {
-      throw new Error(`${url} does not serve: its health is ${status}, not 1`);
+      throw new Error(`${url} is not serving: expected the health ${serving}, received ${status}`);
     }
   } finally {
     session.destroy();

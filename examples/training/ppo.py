@@ -120,7 +120,7 @@ def learn(envs, total_steps, report, *, seed=1, length=32, epochs=8, minibatch=2
             returns[ended] = 0
             reward = reward.copy()
             for slot in np.flatnonzero(truncated & ~terminated):
-                # The sequence was cut short: the critic estimates the rewards that would have followed.
+                # The sequence was cut short: the critic estimates the rewards after it.
                 last = inputs.rows(infos["final_obs"][slot], 1)
                 reward[slot] += 0.99 * critic.forward(last)[0][0, 0]
             rewards.append(reward)

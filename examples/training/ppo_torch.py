@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PPO in one file, with PyTorch, in the style of CleanRL: all code is in this file, without inheritance.
+"""PPO in one file, with PyTorch, in the style of CleanRL, with all code in this file.
 
     pip install ./python torch
     python examples/training/ppo_torch.py --address 127.0.0.1:8980
@@ -117,7 +117,7 @@ def learn(
             rewards[step] = torch.as_tensor(reward)
             dones[step] = torch.as_tensor(ended)
             for slot in np.flatnonzero(truncated & ~terminated):
-                # The sequence was cut short: the critic estimates the rewards that would have followed.
+                # The sequence was cut short: the critic estimates the rewards after it.
                 with torch.no_grad():
                     last = agent.value(flat(infos["final_obs"][slot], 1)[1])
                 rewards[step, slot] += gamma * last.item()

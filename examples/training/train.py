@@ -169,7 +169,9 @@ def serving(program):
     try:
         line = server.stdout.readline()
         if not line.startswith("listening on "):
-            raise SystemExit(f"{program} did not start: expected a built program; run npm run build first")
+            raise SystemExit(
+                f"{program} did not start: expected a built program; run npm run build first"
+            )
         yield line.removeprefix("listening on ").removeprefix("http://").strip()
     finally:
         server.terminate()

@@ -66,14 +66,14 @@ def test_the_same_seed_gives_the_same_sequences(sample, name):
         np.testing.assert_equal([one] * len(others), others)
 
 
-def test_a_world_that_others_made_is_not_reset_by_a_seed_which_is_told_once(sample):
+def test_a_seed_does_not_reset_a_world_given_by_name_and_warns_once(sample):
     address = sample("freeRunning")
     settings = settings_of("gridworld")
     with RemoteEnv(address, create_settings=settings, observations=["step"]) as owner:
         owner.reset(seed=1)
         owner.step(0)
         with RemoteEnv(address, world=owner.world_name) as guest:
-            with pytest.warns(UserWarning, match="takes no seed: .* np_random alone"):
+            with pytest.warns(UserWarning, match="accepts no seed: .* only np_random"):
                 guest.reset(seed=2)
             numbers = guest.np_random.random(3)
             with warnings.catch_warnings():
@@ -139,7 +139,7 @@ def test_an_action_that_does_not_fit_changes_nothing(worlds):
         assert env.step(0)[0] == 1
 
 
-def test_a_world_that_throws_is_an_error_and_the_next_reset_makes_another(worlds):
+def test_a_world_that_throws_is_an_error_and_the_next_reset_creates_another(worlds):
     with RemoteEnv(worlds["signposts"]) as env:
         env.reset()
         with pytest.raises(ServerError, match="INTERNAL"):
@@ -170,10 +170,10 @@ def test_a_single_observation_comes_bare(gridworld):
         observation += 1
 
 
-def test_unknown_names_are_told_with_those_that_there_are(gridworld):
-    with pytest.raises(SpecError, match=r"observations \['gird'\] are unknown: .*'grid'"):
+def test_the_error_for_unknown_names_lists_the_known_ones(gridworld):
+    with pytest.raises(SpecError, match=r"observations= .*'grid'.*received \['gird'\]"):
         RemoteEnv(gridworld, observations=["gird"])
-    with pytest.raises(TypeError, match=r"options \['observation'\] are unknown"):
+    with pytest.raises(TypeError, match=r"options are unknown: .*received \['observation'\]"):
         RemoteEnv(gridworld, observation=["grid"])
 
 

@@ -243,7 +243,7 @@ env.close()
 """
 
 
-def test_a_forked_child_is_told_to_spawn(gridworld):
+def test_the_error_in_a_forked_child_says_to_use_spawn(gridworld):
     command = [sys.executable, "-c", FORKING, gridworld]
     # gRPC's own handlers of forks can abort the child before it runs a line of Python.
     env = {**os.environ, "GRPC_ENABLE_FORK_SUPPORT": "false"}
@@ -255,7 +255,7 @@ def test_a_forked_child_is_told_to_spawn(gridworld):
     assert all('context="spawn"' in line for line in lines)
 
 
-def test_nobody_there_is_an_error_within_the_timeout():
+def test_an_address_without_a_server_is_an_error_within_the_timeout():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{bound.getsockname()[1]}"
@@ -290,7 +290,7 @@ def test_a_refused_setting_is_the_servers_error(gridworld):
         RemoteEnv(gridworld, create_settings={"max_steps": 0})
 
 
-def test_an_interrupt_during_a_step_costs_the_stream_but_not_the_environment(server):
+def test_an_environment_can_be_reset_after_an_interrupt_during_a_step(server):
     env = RemoteEnv(server.address, **{**OPTIONS, "timeout": 60.0})
     env.reset()
     server.freeze()

@@ -177,7 +177,7 @@ def test_one_stream_and_many_play_the_same_and_in_the_order_of_the_agents(sample
 
 @pytest.mark.parametrize("name", ["gridworld", "freeRunning", "turns", "wakeUp", "cart-pole"])
 def test_pettingzoos_max_cycles_test_passes(made, name):
-    # Food that none can carry is never gone, which would end a sequence before its time.
+    # No agent can load this food, so it does not end the sequence early.
     heavy = {} if name == "cart-pole" else {"min_food_level": 85, "max_food_level": 85}
     # Without a common clock, each agent's step is a tick.
     options = {"together": True, "agents": 1 if name == "freeRunning" else None, **heavy}
@@ -246,7 +246,7 @@ def test_agents_that_take_turns_are_asked_one_at_a_time(worlds):
     env.close()
 
 
-def test_an_illegal_move_is_an_error_of_the_server_and_the_next_reset_begins_anew(worlds):
+def test_an_illegal_move_is_a_server_error_and_the_next_reset_begins_a_sequence(worlds):
     env = RemoteAECEnv(worlds["tic-tac-toe"], 2)
     env.reset()
     env.step(4)
@@ -276,7 +276,7 @@ def test_agents_that_act_together_are_asked_in_order_and_step_once(gridworld):
     env.close()
 
 
-def test_one_bad_action_is_sent_for_nobody_and_the_next_answers_are_right(gridworld):
+def test_an_invalid_action_of_one_agent_sends_no_actions_and_the_next_step_works(gridworld):
     settings = settings_of("gridworld")
     env = RemoteParallelEnv(gridworld, 2, create_settings=settings, observations=["step"])
     env.reset(seed=1)

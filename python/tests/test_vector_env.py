@@ -145,7 +145,7 @@ def test_a_vector_is_made_by_its_id(gridworld):
     recorded.close()
 
 
-def test_slots_are_dealt_out_over_the_addresses(sample):
+def test_slots_are_distributed_over_the_addresses(sample):
     addresses = [sample("gridworld"), sample("freeRunning")]
     settings = settings_of("gridworld")
     with closing(RemoteVectorEnv(addresses, SLOTS, create_settings=settings)) as envs:
@@ -157,7 +157,7 @@ def test_slots_are_dealt_out_over_the_addresses(sample):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_every_dtype_is_batched_there_and_back(worlds, mode):
+def test_actions_and_observations_of_every_dtype_are_batched(worlds, mode):
     referee, envs = both(worlds["mirror"], mode)
     with closing(referee), closing(envs):
         assert envs.batched
@@ -173,7 +173,7 @@ def test_every_dtype_is_batched_there_and_back(worlds, mode):
                 assert_same(referee.reset(options=dict(mask)), envs.reset(options=mask))
 
 
-def test_an_action_that_does_not_fit_is_sent_in_no_slot(worlds):
+def test_an_action_that_does_not_fit_sends_no_actions(worlds):
     with closing(RemoteVectorEnv(worlds["signposts"], SLOTS)) as envs:
         envs.reset()
         for bad in ([0, 0, 257], [0, 1.9, 0], [0, 0], 0):
@@ -183,7 +183,7 @@ def test_an_action_that_does_not_fit_is_sent_in_no_slot(worlds):
         np.testing.assert_array_equal(observations, [1, 1, 1])
 
 
-def test_a_slot_that_fails_is_truncated_and_the_others_go_on(worlds):
+def test_a_slot_that_fails_is_truncated_and_the_others_continue(worlds):
     with closing(RemoteVectorEnv(worlds["signposts"], SLOTS)) as envs:
         envs.reset()
         _, _, terminated, truncated, _ = envs.step(np.array([0, 3, 0]))
@@ -213,7 +213,7 @@ def test_slots_of_several_addresses_are_one_vector(sample, worlds, name, mode):
                 assert_same(one.reset(options=dict(mask)), two.reset(options=mask))
 
 
-def test_misuse_is_told(worlds):
+def test_misuse_is_an_error(worlds):
     with closing(RemoteVectorEnv(worlds["signposts"], SLOTS, autoreset_mode="Disabled")) as envs:
         with pytest.raises(UsageError, match="call reset"):
             envs.step(np.array([0, 0, 0]))
@@ -251,6 +251,6 @@ def test_a_batch_has_thousands_of_slots(worlds):
         np.testing.assert_array_equal(truncated, actions == 2)
 
 
-def test_more_slots_than_the_server_has_are_an_error_not_as_many_streams(worlds):
+def test_more_slots_than_the_servers_limit_are_an_error(worlds):
     with pytest.raises(ServerError, match="RESOURCE_EXHAUSTED"):
         RemoteVectorEnv(worlds["mirror"], 10_000_000)

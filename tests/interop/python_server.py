@@ -172,7 +172,7 @@ class Service(dm_env_rpc_pb2_grpc.EnvironmentServicer):
 
     def world(self, name):
         if name not in self._worlds:
-            raise Refused(f'there is no world "{name}"', code_pb2.NOT_FOUND)
+            raise Refused(f'unknown world "{name}"', code_pb2.NOT_FOUND)
         return self._worlds[name]
 
 

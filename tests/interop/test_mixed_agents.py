@@ -56,7 +56,7 @@ def test_behaviour_28_two_of_each_play_in_one_world(gridworld_address):
     assert [agent["steps"] for agent in summary["agents"]] == [STEPS, STEPS]
     one, other = (agent.timesteps for agent in agents)
     assert len(one) == len(other) == STEPS
-    # As long as all four are there, they are in the same tick of the same sequence.
+    # While all four agents are joined, they are in the same tick of the same sequence.
     together = STEPS // 2
     for mine, theirs in zip(one[:together], other[:together], strict=True):
         assert mine.step_type == theirs.step_type

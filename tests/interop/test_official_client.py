@@ -42,7 +42,7 @@ def test_the_dm_env_adaptor_plays_sequences(connection):
     assert world
 
 
-def test_errors_are_told_and_change_nothing(connection):
+def test_errors_name_their_cause_and_change_nothing(connection):
     with pytest.raises(error.DmEnvRpcError, match="nowhere"):
         dm_env_adaptor.join_world(connection, "nowhere", {})
     with pytest.raises(error.DmEnvRpcError, match="hight"):

@@ -45,7 +45,7 @@ def test_behaviour_21_a_setting_that_does_not_fit_is_named(connection, bad):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", "uint64", "float32", "float64"])
-def test_behaviour_21_a_number_may_come_in_any_dtype_that_says_it_exactly(connection, dtype):
+def test_behaviour_21_a_number_may_have_any_dtype_that_holds_it_exactly(connection, dtype):
     settings = {**EXACTING_CREATE, "size": np.array(3, dtype)}
     destroy_world(connection, create_world(connection, settings))
 

@@ -28,7 +28,7 @@ def test_health_checking_sees_what_is_served(channel, service):
     assert health.Check(request).status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_health_checking_is_told_what_is_not_served(channel):
+def test_health_checking_refuses_an_unknown_service(channel):
     health = health_pb2_grpc.HealthStub(channel)
     with pytest.raises(grpc.RpcError) as refused:
         health.Check(health_pb2.HealthCheckRequest(service="chess"))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds of dm_env_rpc servers as environments of Gymnasium, PettingZoo and Stable-Baselines3.
 
-`RemoteEnv` and `RemoteVectorEnv` are Gymnasium's, also by `gymnasium.make("dm_env_rpc_gym:
-DmEnvRpc-v0", address=...)` and `gymnasium.make_vec`. `dm_env_rpc_gym.pettingzoo` has
-`RemoteParallelEnv`, `dm_env_rpc_gym.sb3` has `RemoteVecEnv`.
+`RemoteEnv` and `RemoteVectorEnv` implement Gymnasium's interfaces;
+`gymnasium.make("dm_env_rpc_gym:DmEnvRpc-v0", address=...)` and `gymnasium.make_vec` create them.
+`dm_env_rpc_gym.pettingzoo` has `RemoteParallelEnv`, `dm_env_rpc_gym.sb3` has `RemoteVecEnv`.
 """
 
 import gymnasium

@@ -47,11 +47,11 @@ class Rows:
     """The leading dimension of every tensor of a stream, by docs/protocol-notes.md.
 
     Attributes:
-        count: Its length.
-        setting: The setting of the join.
-        needed: Names of the actions and observations that tell that the server knows the setting.
-        observations: Names of the observations beside those of one row.
-        actions: Names of the actions beside those of one row.
+        count: Length of the dimension.
+        setting: Name of the join setting that requests the dimension.
+        needed: Names of actions and observations that a server with the setting has.
+        observations: Names of the observations that are added to those of one row.
+        actions: Names of the actions that are added to those of one row.
     """
 
     count: int
@@ -267,23 +267,23 @@ class AgentSpecs:
         """A step with an action of the space.
 
         Raises:
-            ActionError: It does not fit; nothing was sent.
+            ActionError: The action does not fit; nothing was sent.
         """
         return self._request(self._actions.encode(action))
 
     def first_request(self) -> Any:
-        """A step that begins a sequence: it needs no action."""
+        """A step that begins a sequence, without actions."""
         return self._request({})
 
     def reset_request(self, mask: npt.NDArray[np.bool_], seeds: Any) -> Any:
-        """A step that begins slots of a batch anew, and leaves the others as they are.
+        """A step that begins a sequence in some slots of a batch and leaves the others unchanged.
 
         Args:
-            mask: True for those that begin.
+            mask: True for the slots that begin a sequence.
             seeds: One for each slot, or None.
 
         Raises:
-            UsageError: The server does not seed slots while others go on.
+            UsageError: The server cannot seed some slots while other sequences continue.
         """
         actions = {self._control_of[RESET_MASK]: pack(mask)}
         if seeds is not None:
@@ -298,19 +298,19 @@ class AgentSpecs:
         return self._request(actions)
 
     def seats_request(self, actions: Mapping[int, Any]) -> Any:
-        """A step of several seats with actions by their rows; other rows stay out of it.
+        """A step of several seats with actions by row; the other rows do not step.
 
         Raises:
-            ActionError: One does not fit; nothing was sent.
+            ActionError: An action does not fit; nothing was sent.
         """
         encoded = self._actions.encode_rows(actions, self._count)
         return self._request({**encoded, self._control_of[BEGIN_MASK]: self._none_begin})
 
     def read(self, response: Any) -> Step | BatchStep | SeatsStep:
-        """Unpacks a response, of the kind of the join.
+        """Unpacks a response for one agent, a batch or several seats, depending on the join.
 
         Raises:
-            SpecError: The server left out what was requested.
+            SpecError: The response lacks a requested observation.
         """
         if self._rows is None:
             return self._read_one(response)
@@ -346,7 +346,7 @@ class AgentSpecs:
             present: The slots that have infos; by default all.
 
         Raises:
-            SpecError: The server left out what was requested.
+            SpecError: The response lacks a requested observation.
         """
         tensors = response.observations
         self._check_answered(tensors)
@@ -451,7 +451,7 @@ class AgentSpecs:
 
 
 class _Layout:
-    """Tensors by name, as a value: the only one bare, several in a dict that a "." nests."""
+    """Tensors as a value: a single one bare, several as a dict, nested at each "." of a name."""
 
     def __init__(
         self,
@@ -469,7 +469,7 @@ class _Layout:
         unknown = [name for name in chosen if name not in by_name]
         if unknown:
             raise SpecError(
-                f"{kind}s {unknown} are unknown: expected some of {list(by_name)}",
+                f"{kind}s= has unknown names: expected some of {list(by_name)}, received {unknown}",
                 "INVALID_ARGUMENT",
                 f"correct {kind}s=",
             )
@@ -579,7 +579,7 @@ def _space_maker(
 
 
 def _check_rows(specs: dm_env_rpc_pb2.ActionObservationSpecs, rows: Rows) -> None:
-    """Checks that a server which took the setting of rows has made them."""
+    """Checks that a server that accepted the setting of rows supports it."""
     every = [*specs.observations.values(), *specs.actions.values()]
     missing = rows.needed - {spec.name for spec in every}
     if missing or any(list(spec.shape[:1]) != [rows.count] for spec in every):
@@ -592,7 +592,7 @@ def _check_rows(specs: dm_env_rpc_pb2.ActionObservationSpecs, rows: Rows) -> Non
 
 
 def _with_presence(tree: Mapping[str, Any], present: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    """Infos of slots, each with the mask of those that have it, as Gymnasium's vectors add it."""
+    """Infos of slots, each with a mask of the slots that have it, as in Gymnasium's vectors."""
     infos: dict[str, Any] = {}
     for name, value in tree.items():
         if isinstance(value, dict):

@@ -28,14 +28,14 @@ class Agents(Protocol):
         """
 
     def step(self, requests: Mapping[int, Any], stepping: Sequence[int]) -> list[Step]:
-        """Steps some agents; the others stay out of the world's sequence."""
+        """Steps some agents; the others do not take part in the world's sequence."""
 
     def close(self) -> None:
         """Ends the session; never raises."""
 
 
 class _Joined:
-    """Agents of one session, which is opened here, and closed if that fails."""
+    """Agents of one session, which the constructor opens, and closes if opening fails."""
 
     def __init__(
         self, caller: Caller, host: Host, options: Options, agents: int, rows: Rows | None
@@ -84,11 +84,11 @@ class AgentsOnStreams(_Joined):
 
 
 class AgentsOnOneStream(_Joined):
-    """Agents that have a seat each of one stream, whose messages carry a step of all.
+    """Agents with a seat each on one stream, which steps all of them with one message.
 
     Raises:
-        ServerError: The server or its world has no streams with several seats.
-        SpecError: The same, told by the specs.
+        ServerError: The server or its world does not support several seats.
+        SpecError: The specs show that the server ignored the setting `seats`.
     """
 
     def __init__(self, caller: Caller, host: Host, options: Options, agents: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots that are joined as a batch: one stream to each address carries all of its slots."""
+"""Slots that are joined as a batch: all slots of an address share one stream."""
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
@@ -91,7 +91,7 @@ class _Batch:
 
 
 class Batches(JoinedSlots):
-    """Slots that are joined as a batch on each host, dealt out over the hosts in turns.
+    """Slots that are joined as a batch on each host, distributed over the hosts in turn.
 
     Raises:
         ServerError: A server refused a world or its settings, such as those of a batch.
@@ -119,7 +119,7 @@ class Batches(JoinedSlots):
     def reset(
         self, seeds: Sequence[int | None], mask: Bools, settings: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the sequences of the slots of a mask."""
+        """Begins a sequence in each slot that a mask selects."""
         begun = self._in_batches(
             (
                 batch.reset([seeds[slot] for slot in batch.slots], mask[batch.slots], settings)
@@ -141,7 +141,7 @@ class Batches(JoinedSlots):
         return [batch.specs.request(_take(space, actions, batch.slots)) for batch in self._batches]
 
     def step(self, requests: Sequence[Any], beginning: Bools) -> Stepped:
-        """Steps every slot; the server knows which have ended."""
+        """Steps every slot; the server tracks which of them have ended."""
         del beginning
         steps = self._in_batches(
             (batch.step(request) for batch, request in zip(self._batches, requests, strict=True)),
@@ -196,7 +196,7 @@ def _take(space: spaces.Space[Any], values: Any, slots: Indices) -> Any:
 def _put(
     space: spaces.Space[Any], parts: Sequence[Any], every: Sequence[Indices], count: int
 ) -> Any:
-    """Batched values of batches as those of all slots."""
+    """The batched values of all slots, from those of each batch."""
     if isinstance(space, spaces.Dict):
         return {
             name: _put(inner, [part[name] for part in parts], every, count)
@@ -224,7 +224,7 @@ def _put_rows(parts: Sequence[Any], every: Sequence[Indices], count: int) -> Any
 def _put_infos(
     parts: Sequence[Mapping[str, Any]], every: Sequence[Indices], count: int
 ) -> dict[str, Any]:
-    """Infos of batches as those of all slots; a batch may lack what no slot of it has."""
+    """Infos of all slots; a batch lacks an info that none of its slots has."""
     infos: dict[str, Any] = {}
     for name in {name: None for part in parts for name in part}:
         having = [

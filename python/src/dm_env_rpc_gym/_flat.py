@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 Path = tuple[str, ...]
 
 SEPARATOR = "/"
-"""Joins the names of nested dicts: PyTorch refuses a "." in the name of a module."""
+"""Separator of the names of nested dicts: PyTorch refuses a "." in the name of a module."""
 
 
 class FlatObservations:
@@ -46,7 +46,7 @@ class FlatActions:
     """Actions as one `Discrete`, `MultiDiscrete`, `MultiBinary` or `Box` that begins at 0.
 
     Raises:
-        SpecError: The actions are of several kinds, or of one that cannot be learned.
+        SpecError: The actions are of several kinds, or of a kind that cannot be learned.
     """
 
     def __init__(self, space: spaces.Space[Any]) -> None:

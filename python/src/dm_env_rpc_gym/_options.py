@@ -13,7 +13,7 @@ from .errors import RemoteError, UsageError
 T = TypeVar("T")
 
 CLOSE_SECONDS = 5.0
-"""Most that `close` waits for a server that does not answer."""
+"""Maximum seconds that `close` waits for a server that does not answer."""
 
 RENDER_MODES = ("rgb_array",)
 
@@ -24,10 +24,11 @@ class Options(TypedDict, total=False):
     Attributes:
         create_settings: Settings of the world that is created; nested names get dots.
         join_settings: Settings of each agent.
-        world: Name of a world to join. By default a world is created, and destroyed by `close`.
+        world: Name of an existing world to join. By default a world is created, and destroyed by
+            `close`.
         observations: Names of the observations. By default all but `reward`, `discount` and
-            `legal_actions`. A single one comes bare, several come as a dict.
-        actions: Names of the actions that are sent, by default all. A single one is taken bare.
+            `legal_actions`. A single observation is bare; several are a dict.
+        actions: Names of the actions that are sent, by default all. A single action is bare.
         render_mode: `"rgb_array"` shows the world's observation `rgb`.
         timeout: Seconds that a call waits for its answer, by default 60.
         connect_timeout: Seconds that a connection may take, by default 10.
@@ -52,21 +53,22 @@ class Caller:
 
     Raises:
         TypeError: An option is unknown.
-        UsageError: An option has a value that it cannot have, or the process was forked.
+        UsageError: An option has an invalid value, or the process was forked.
     """
 
     def __init__(self, options: Options) -> None:
         unknown = sorted(options.keys() - Options.__annotations__.keys())
         if unknown:
             raise TypeError(
-                f"options {unknown} are unknown: expected some of {sorted(Options.__annotations__)}"
+                f"options are unknown: expected some of {sorted(Options.__annotations__)}, "
+                f"received {unknown}"
             )
         render_mode = options.get("render_mode")
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise UsageError(
                 f'render_mode is unknown: expected "rgb_array" or None, received {render_mode!r}',
                 "INVALID_ARGUMENT",
-                "correct it",
+                "pass one of them",
             )
         self._options = options
         self._timeout = options.get("timeout", 60.0)
@@ -87,7 +89,7 @@ class Caller:
         return self._runner.run(coroutine, what, self._timeout)
 
     def close(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        """Runs the end of a session; the server ends what does not answer."""
+        """Runs the end of a session, for a short time; the server ends what remains."""
         try:
             self._runner.run(coroutine, "close", min(self._timeout, CLOSE_SECONDS))
         except RemoteError:

@@ -49,7 +49,7 @@ class _Loops:
 
 
 def _ignore_races(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Passes on everything but what loops in several threads cause, which wake for one event."""
+    """Passes on all errors but those that event loops in several threads cause for one event."""
     if not isinstance(context.get("exception"), BlockingIOError):
         loop.default_exception_handler(context)
 
@@ -75,9 +75,9 @@ class Runner:
         """Runs a coroutine and returns its result.
 
         Args:
-            coroutine: Is cancelled at the deadline, and when this thread is interrupted.
-            what: Names the call in the error.
-            timeout: Seconds.
+            coroutine: Cancelled at the deadline and when this thread is interrupted.
+            what: Name of the call in the error.
+            timeout: Deadline in seconds.
 
         Raises:
             RequestTimeoutError: The deadline passed.
@@ -139,7 +139,7 @@ def _check_not_forked() -> None:
 
 def _overdue(what: str, timeout: float) -> RequestTimeoutError:
     return RequestTimeoutError(
-        f"{what} was not answered within {timeout:g} s",
+        f"{what} timed out: expected an answer within {timeout:g} s, received none",
         "DEADLINE_EXCEEDED",
         "check that the server runs and is not overloaded, or raise timeout=; reset() connects "
         "again",

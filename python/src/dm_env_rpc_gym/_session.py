@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents in a world: from its creation to its end, again after every loss."""
+"""Agents in a world: creates the world, joins it, and does so again after a loss."""
 
 import asyncio
 import warnings
@@ -41,16 +41,16 @@ class _Agent:
 class Session:
     """Agents that share a world, each on a stream of its own, or with rows.
 
-    Requests are sent in the order of the agents, each on the wire before the next, and then all
-    answers are awaited: a world that acts on arrival acts in that order, and one that waits for
-    everybody does not wait for ever. The order holds for `STREAMS_PER_CHANNEL` agents, which share
-    a connection.
+    Requests are sent in the order of the agents, each on the wire before the next one, and then all
+    answers are awaited. So a world that acts on arrival acts in that order, and a world that waits
+    for every agent receives all requests. The order holds for `STREAMS_PER_CHANNEL` agents, which
+    share a connection.
 
     Args:
-        host: Where the streams go.
-        options: The world and its agents.
-        agents: How many.
-        rows: Of each stream: of a batch, or of several seats. None for one agent.
+        host: Server to which the streams connect.
+        options: Options of the world and its agents.
+        agents: Number of agents.
+        rows: Rows of each stream: a batch or several seats. None for one agent.
     """
 
     def __init__(
@@ -86,25 +86,25 @@ class Session:
         return not self._opened or any(agent.stream.lost for agent in self._agents)
 
     def warn_of_seeds(self) -> None:
-        """Warns once, in the caller's thread, if no setting of the world took a seed."""
+        """Warns once, in the caller's thread, if no setting of the world accepted a seed."""
         if self._seed_routes or self._refusal is None:
             return
         warnings.warn(
-            f"the world takes no seed: reset(seed=...) seeds np_random alone ({self._refusal})",
+            f"the world accepts no seed: reset(seed=...) seeds only np_random ({self._refusal})",
             stacklevel=3,
         )
         self._refusal = None
 
     async def open(self) -> None:
-        """Makes the world and joins it; undoes what was done if it fails."""
+        """Creates the world and joins it; undoes both if one fails."""
         await self._open({})
 
     async def reset(self, seed: Seed | None, settings: Mapping[str, Any]) -> list[Any]:
-        """Begins a sequence of every agent, over new streams where one was lost.
+        """Begins a sequence of every agent, over new streams if one was lost.
 
         Args:
-            seed: Of the world, or one for each slot of a batch. It goes to the first of these that
-                takes it: a reset, a reset of the world, a new world.
+            seed: Seed of the world, or one for each slot of a batch. Sent in the first request that
+                accepts it: the agent's reset, a reset of the world, or the creation of a new world.
             settings: Settings of the reset.
         """
         packed = pack_settings(settings)
@@ -136,7 +136,7 @@ class Session:
         """Begins the sequences of some slots of a batch; the others stay as they are.
 
         Args:
-            mask: True for those that begin.
+            mask: True for the slots that begin a sequence.
             seeds: One for each slot, or None.
             present: The slots that have infos in the result.
         """
@@ -151,7 +151,7 @@ class Session:
         return await gather(self._receive_first_step(agent) for agent in self._agents)
 
     async def close(self) -> None:
-        """Leaves the world, destroys it if it was made here, and ends the streams."""
+        """Leaves the world, destroys it if this session created it, and ends the streams."""
         agents, self._agents = self._agents, []
         self._opened = False
         if self._owned and self._world is not None:
@@ -184,7 +184,7 @@ class Session:
                 world_name=self._world,
                 settings=pack_settings({**self._options.get("join_settings", {}), **rows}),
             )
-            # One after another: a world deals its seats out in the order of the joins.
+            # One after another, because a world assigns its seats in the order of the joins.
             joined = [await stream.request(Request(join_world=join)) for stream in streams]
             self._agents = [
                 _Agent(stream, self._read_specs(response.specs))
@@ -292,7 +292,7 @@ class Session:
         return step
 
     async def _destroy_left_behind(self, stream: Stream) -> None:
-        """Destroys worlds that were made here; those that have agents yet are tried again later."""
+        """Destroys the worlds of this session; retries later for worlds that still have agents."""
         names, self._left_behind = self._left_behind, []
         for name in names:
             try:
@@ -306,7 +306,7 @@ class Session:
 async def gather(coroutines: Any) -> list[Any]:
     """Runs coroutines together to their ends, then raises the first error if there was one.
 
-    None is left under way: a stream whose answer is awaited must be marked before it is used again.
+    No coroutine keeps running: a stream that awaits an answer must be marked before its next use.
     """
     together = list(coroutines)
     if len(together) == 1:
@@ -324,7 +324,7 @@ async def _leave(stream: Stream) -> None:
 
 
 async def _quietly(ending: Awaitable[Any]) -> None:
-    """Awaits a part of an end: what fails there has ended already, or is left to the server."""
+    """Awaits a part of closing; ignores its errors, because the server ends what remains."""
     try:
         await ending
     except RemoteError:
@@ -335,5 +335,5 @@ def _specs_changed() -> SpecError:
     return SpecError(
         "specs changed with a reset: expected those of the join",
         "FAILED_PRECONDITION",
-        "close the environment and make a new one",
+        "close the environment and create a new one",
     )

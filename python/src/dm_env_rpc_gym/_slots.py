@@ -29,7 +29,7 @@ class Slots(Protocol):
     def reset(
         self, seeds: Sequence[int | None], mask: Bools, settings: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the sequences of the slots of a mask."""
+        """Begins a sequence in each slot that a mask selects."""
 
     def requests(self, actions: Any, beginning: Bools) -> Any:
         """Packs a step.
@@ -39,7 +39,7 @@ class Slots(Protocol):
         """
 
     def step(self, requests: Any, beginning: Bools) -> Stepped:
-        """Steps every slot; those that are beginning have ended, and begin anew."""
+        """Steps every slot; the slots in `beginning` have ended and begin their next sequence."""
 
     def frames(self) -> tuple[Any, ...]:
         """The frame of each slot's last step."""
@@ -49,11 +49,11 @@ class Slots(Protocol):
 
 
 class JoinedSlots:
-    """Slots whose sessions are opened together; all are closed if one fails to open.
+    """Slots whose sessions are opened together, and all closed if one fails to open.
 
     Args:
-        caller: Runs their calls.
-        sessions: By the first slot of each.
+        caller: Runs the calls of the sessions.
+        sessions: The sessions, by the first slot of each.
 
     Raises:
         SpecError: The worlds' specs do not fit the options, or each other.

@@ -17,7 +17,7 @@ STREAMS_PER_CHANNEL = 64
 CHANNEL_OPTIONS: Sequence[tuple[str, int]] = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", -1),
-    # A channel of its own reconnects by its own clock, however long another was refused.
+    # Each channel has its own backoff, however long another channel was refused.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
@@ -46,9 +46,9 @@ class Host:
     """Opens streams to one address.
 
     Args:
-        address: `host:port`, `unix:/path`, or either with `http://` or `https://` before it.
+        address: `host:port`, `unix:/path`, or either one after `http://` or `https://`.
         credentials: TLS; by default plain text, or the system's authorities for `https://`.
-        metadata: Is sent with every stream.
+        metadata: gRPC metadata of every stream.
         connect_timeout: Seconds that a connection may take.
     """
 
@@ -131,19 +131,19 @@ class Stream:
         """Sends a request and returns the response of its own kind.
 
         Raises:
-            ServerError: The server refused it.
+            ServerError: The server refused the request.
             ConnectionLostError: The stream has ended.
         """
         await self.send(request)
         return await self.receive()
 
     async def send(self, request: Any) -> None:
-        """Sends a request; when this returns it is on the wire, ahead of all later ones.
+        """Sends a request; returns when it is on the wire, before all later requests.
 
-        Call `receive` next: it raises the errors of both.
+        Call `receive` next: it raises the errors of both calls.
         """
         if self._awaited is not None:
-            # The answer of before was not received, and must not be taken for this one's.
+            # The previous answer was not received, and must not be mistaken for this request's.
             self._give_up()
         if self.lost:
             return
@@ -160,12 +160,12 @@ class Stream:
         """Returns the response to the request that was sent.
 
         Raises:
-            ServerError: The server refused it.
+            ServerError: The server refused the request.
             ConnectionLostError: The stream has ended.
         """
         if self.lost:
             raise ConnectionLostError(
-                f"the stream to {self._host.address} was given up after an earlier error",
+                f"the stream to {self._host.address} was closed after an earlier error",
                 "FAILED_PRECONDITION",
                 "call reset(), which connects again",
             )
@@ -174,7 +174,7 @@ class Stream:
         except _ENDED:
             response = grpc.aio.EOF
         except BaseException:
-            # Cancelled while the answer was under way: it must not be taken for the next one's.
+            # Cancelled while it awaited the answer, which must not be mistaken for the next one.
             self._give_up()
             raise
         if response is grpc.aio.EOF:

@@ -17,7 +17,7 @@ from .errors import RemoteError
 
 
 class Streams(JoinedSlots):
-    """Slots that have a stream and a world each, dealt out over hosts.
+    """Slots that have a stream and a world each, distributed over hosts.
 
     Raises:
         SpecError: The worlds' specs do not fit the options, or each other.
@@ -47,7 +47,7 @@ class Streams(JoinedSlots):
     def reset(
         self, seeds: Sequence[int | None], mask: Bools, settings: Mapping[str, Any]
     ) -> tuple[Any, dict[str, Any]]:
-        """Begins the sequences of the slots of a mask."""
+        """Begins a sequence in each slot that a mask selects."""
         slots = [int(index) for index in np.flatnonzero(mask)]
         begun = self._together(
             {index: self._sessions[index].reset(seeds[index], settings) for index in slots},
@@ -68,7 +68,7 @@ class Streams(JoinedSlots):
         }
 
     def step(self, requests: Mapping[int, Any], beginning: Bools) -> Stepped:
-        """Steps every slot; those that are beginning have ended, and begin anew."""
+        """Steps every slot; the slots in `beginning` have ended and begin their next sequence."""
         answers = self._together(
             {
                 index: session.step({0: requests[index]})

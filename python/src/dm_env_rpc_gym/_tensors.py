@@ -14,7 +14,7 @@ from ._wire import pack, unpack, unpack_flat
 from .errors import ActionError, SpecError
 
 MAX_TEXT_LENGTH = 4096
-"""Length of the longest text that a space samples; longer ones are in the space all the same."""
+"""Maximum length of a text that a space samples; the space also contains longer texts."""
 
 _MAX_CHOICES = 2**31 - 1
 
@@ -30,7 +30,7 @@ class AnyText(spaces.Text):
 
 
 class WideBox(spaces.Box):
-    """Integers of 64 bits, which `Box` samples wrongly: it adds 1 to their maximum as int64."""
+    """Integers of 64 bits, which `Box` samples wrongly because it adds 1 to their maximum."""
 
     def sample(self, mask: None = None, probability: None = None) -> Array:
         """Returns integers from `low` to `high`, all equally likely."""
@@ -116,7 +116,7 @@ class BatchedSpace:
         """Returns the batched actions of all slots as a tensor.
 
         Raises:
-            ActionError: Their kind, shape or range is not the spec's.
+            ActionError: The kind, shape or range of the actions is not the spec's.
         """
         assert self._encode is not None
         assert self._batched is not None
@@ -128,7 +128,7 @@ class BatchedSpace:
         """Returns the actions of some rows as a tensor; the others have zeros.
 
         Raises:
-            ActionError: The kind, shape or range of one is not the spec's.
+            ActionError: The kind, shape or range of an action is not the spec's.
         """
         rows = {row: self._single._encode(value) for row, value in values.items()}
         other = np.zeros_like(next(iter(rows.values())))
@@ -174,11 +174,11 @@ def observation_space_of(spec: dm_env_rpc_pb2.TensorSpec) -> TensorSpace:
     """The space of an observation.
 
     Integers from 0 to a declared maximum are `Discrete`, as dm_env has them; other numbers `Box`;
-    booleans `Discrete(2)` and `MultiBinary`; strings `AnyText` in tuples of the spec's shape. What
-    has a variable dimension is a `Sequence` along it.
+    booleans `Discrete(2)` and `MultiBinary`; strings `AnyText` in tuples of the spec's shape. A
+    spec with a variable dimension is a `Sequence` along it.
 
     Raises:
-        SpecError: The dtype has no space, as protocol buffers have none.
+        SpecError: The dtype has no space; an example is protocol buffers.
     """
     shape = tuple(spec.shape)
     if sum(length < 0 for length in shape) > 1:
@@ -208,7 +208,7 @@ def observation_space_of(spec: dm_env_rpc_pb2.TensorSpec) -> TensorSpace:
 
 
 def has_space(spec: dm_env_rpc_pb2.TensorSpec) -> bool:
-    """False for dtypes without a space: protocol buffers, and dtypes that are not known."""
+    """False for dtypes without a space: protocol buffers and unknown dtypes."""
     return spec.dtype not in (
         dm_env_rpc_pb2.DataType.PROTO,
         dm_env_rpc_pb2.DataType.INVALID_DATA_TYPE,
@@ -284,7 +284,7 @@ def _nested_text(value: Any) -> Any:
 
 
 def _sequence(spec: dm_env_rpc_pb2.TensorSpec) -> TensorSpace:
-    """A variable dimension, which comes first in values, whichever it is in the spec."""
+    """A variable dimension, which is the first one of values, wherever it is in the spec."""
     shape = list(spec.shape)
     axis = next(index for index, length in enumerate(shape) if length < 0)
     element = type(spec)()
@@ -358,7 +358,7 @@ def _dtype(spec: dm_env_rpc_pb2.TensorSpec) -> np.dtype[Any]:
 
 
 def _integer_bounds(spec: dm_env_rpc_pb2.TensorSpec) -> tuple[Array, Array] | None:
-    """Both bounds of an integer spec that declares a maximum, else None."""
+    """Both bounds of an integer spec that declares a maximum; None for other specs."""
     if not has_space(spec) or _dtype(spec).kind not in "iu" or not spec.HasField("max"):
         return None
     if any(length < 0 for length in spec.shape):

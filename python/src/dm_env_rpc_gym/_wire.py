@@ -28,7 +28,7 @@ _NUMBERS = (
 )
 
 _ONE_BYTE = 0x80
-"""Varints below it are one byte, their value."""
+"""A varint below this bound is a single byte, its value."""
 
 
 def _classes() -> dict[str, Any]:
@@ -86,7 +86,7 @@ _FIXED = ("floats", "doubles", "int8s", "uint8s")
 
 
 def serialize(message: Any) -> bytes:
-    """Returns the bytes of a message, whichever its class."""
+    """Returns the bytes of a message of either class."""
     return bytes(message.SerializeToString())
 
 
@@ -94,7 +94,7 @@ def parse_response(data: bytes) -> Any:
     """Parses an `EnvironmentResponse`."""
     response = _EnvironmentResponse.FromString(data)
     if response.ByteSize() != len(data):
-        # Of an array in several chunks only the last was kept: the official class joins them.
+        # This class keeps only the last chunk of an array; the official class joins them all.
         joined = dm_env_rpc_pb2.EnvironmentResponse.FromString(data).SerializeToString()
         response = _EnvironmentResponse.FromString(joined)
     return response
@@ -119,7 +119,7 @@ def unpack(tensor: Any) -> Any:
     flat = unpack_flat(tensor)
     shape = tuple(tensor.shape)
     if flat.size == 0 and 0 not in shape:
-        # Unpacked elements are unknown to the class: the official one knows them.
+        # This class does not read unpacked elements; the official class does.
         return tensor_utils.unpack_tensor(
             dm_env_rpc_pb2.Tensor.FromString(tensor.SerializeToString())
         )

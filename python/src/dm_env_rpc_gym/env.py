@@ -18,12 +18,12 @@ from .errors import UsageError
 class RemoteEnv(gymnasium.Env[Any, Any]):
     """One agent in a world of a dm_env_rpc server.
 
-    After a `ConnectionLostError` or a `RequestTimeoutError`, `reset` connects again and creates a new
-    world, unless `world` names an existing one.
+    After a `ConnectionLostError` or a `RequestTimeoutError`, `reset` connects again and creates a
+    new world, unless `world` names an existing one.
 
     Args:
         address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
-        **options: As `Options` has them.
+        **options: Keyword arguments of `Options`.
 
     Raises:
         RequestTimeoutError: No connection, or no answer.
@@ -55,7 +55,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
 
     @property
     def world_name(self) -> str:
-        """Name of the world, for others to join."""
+        """Name of the world, which other agents can join."""
         return self._session.world_name
 
     def reset(
@@ -84,12 +84,12 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         """Steps with an action of the action space.
 
         Raises:
-            ActionError: It does not fit; nothing was sent, and the sequence goes on.
+            ActionError: The action does not fit; nothing was sent, and the sequence continues.
         """
         self._check_open()
         if not self._running:
             raise UsageError(
-                "step came outside of a sequence", "FAILED_PRECONDITION", "call reset() first"
+                "step is outside of a sequence", "FAILED_PRECONDITION", "call reset() first"
             )
         request = self._specs.request(action)
         [step] = self._caller.call(self._session.step({0: request}), "step")
@@ -102,7 +102,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
         return None if self._frame is None else self._frame.copy()
 
     def close(self) -> None:
-        """Leaves the world, destroys it if it was made here, and disconnects; never raises."""
+        """Leaves the world, destroys a world that it created, and disconnects; never raises."""
         if getattr(self, "_closed", True):
             return
         self._closed = True
@@ -110,7 +110,7 @@ class RemoteEnv(gymnasium.Env[Any, Any]):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "make a new one")
+            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "create a new one")
 
 
 def metadata_of(specs: AgentSpecs) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class RemoteError(Exception):
 
 
 class ServerError(RemoteError):
-    """The server refused a request. Nothing has changed, and the stream goes on."""
+    """The server refused a request. Nothing has changed, and the stream stays open."""
 
 
 class ConnectionLostError(RemoteError):
@@ -54,8 +54,8 @@ class ActionError(RemoteError, ValueError):
 
 
 class SpecError(RemoteError, ValueError):
-    """A world's specs do not fit what was asked for."""
+    """A world's specs do not fit the options."""
 
 
 class UsageError(RemoteError, RuntimeError):
-    """A call came in the wrong state, or in a forked process."""
+    """A call was invalid in this state, or in a forked process."""

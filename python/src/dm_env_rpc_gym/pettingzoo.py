@@ -21,22 +21,22 @@ from .errors import ActionError, ServerError, SpecError, UsageError
 class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
     """Several agents in one world, stepped together.
 
-    Where the server can, the agents have the seats of one stream, and one message a step carries
-    them all. Elsewhere each agent has a stream of its own.
+    If the server supports it, the agents have seats on one stream, and one message per step carries
+    all of them. Otherwise each agent has its own stream.
 
     An agent whose sequence ends leaves `agents` until the next `reset`. Agents join, reset and step
-    in the order of `possible_agents`, which decides in a world that acts on each as it arrives: a
-    seed and the same actions give the same sequences. In real time nothing gives them again.
+    in the order of `possible_agents`, so that a world that acts on each request as it arrives gives
+    the same sequences for the same seed and actions. Sequences in real time are not reproducible.
 
-    In a world where agents take turns, or sleep for different times, a step of one stream returns
-    with the next turn of any agent. The others have `waiting` in their infos, their last
+    In a world where agents take turns, or sleep for different times, a step on one stream returns
+    at the next turn of any agent. The others have `waiting` in their infos, their last
     observation, which is zeros before their first turn, and the reward 0; their next action is
-    ignored. With a stream for each agent such a world is not playable.
+    ignored. Such a world cannot be played with a stream for each agent.
 
     Args:
         address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
-        num_agents: How many; they are called `agent_0`, `agent_1`, and so on.
-        **options: As `Options` has them. `render` shows what the first agent sees.
+        num_agents: Number of agents, which are named `agent_0`, `agent_1`, and so on.
+        **options: Keyword arguments of `Options`. `render` shows the first agent's frame.
 
     Raises:
         RequestTimeoutError: No connection, or no answer.
@@ -117,7 +117,7 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
         """Steps every agent that is in `agents`, together.
 
         Raises:
-            ActionError: One's action is missing or does not fit; nothing was sent.
+            ActionError: An agent's action is missing or does not fit; nothing was sent.
         """
         self._check_open()
         missing = [agent for agent in self.agents if agent not in actions]
@@ -149,7 +149,7 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
         return None if self._frame is None else self._frame.copy()
 
     def close(self) -> None:
-        """Leaves the world, destroys it if it was made here, and disconnects; never raises."""
+        """Leaves the world, destroys a world that it created, and disconnects; never raises."""
         if self._closed:
             return
         self._closed = True
@@ -166,7 +166,7 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
         except ServerError as error:
             if error.code == "RESOURCE_EXHAUSTED":
                 raise
-            # A server without seats refuses their setting; what else is wrong, it says again.
+            # A server without seats refuses the setting; other errors occur again with streams.
             return AgentsOnStreams(*arguments)
 
     def _requests(self, actions: Mapping[str, Any]) -> Mapping[int, Any]:
@@ -182,15 +182,15 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "make a new one")
+            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "create a new one")
 
 
 class RemoteAECEnv(AECEnv[str, Any, Any]):
-    """Several agents in one world, of which one acts at a time.
+    """Several agents in one world; one of them acts at a time.
 
-    In a world where agents take turns, `agent_selection` is the agent whose turn it is. Where
-    several act at once, they are asked in the order of `possible_agents`, and the world steps after
-    the last. An agent's `legal_actions` are the `action_mask` of its info.
+    In a world where agents take turns, `agent_selection` is the agent whose turn it is. If
+    several act at once, each is selected in the order of `possible_agents`, and the world steps
+    after the last. An agent's `legal_actions` are the `action_mask` of its info.
 
     Args:
         address: `host:port` of the server, or `unix:/path`; `https://host:port` for TLS.
@@ -251,8 +251,8 @@ class RemoteAECEnv(AECEnv[str, Any, Any]):
         """Gives the action of `agent_selection`; None for an agent that has ended.
 
         Raises:
-            ActionError: It does not fit; nothing was sent.
-            ServerError: The world refused it; call `reset`.
+            ActionError: The action does not fit; nothing was sent.
+            ServerError: The world refused the action; call `reset`.
         """
         if not self.agents:
             raise UsageError("no agent is in a sequence", "FAILED_PRECONDITION", "call reset")
@@ -268,7 +268,7 @@ class RemoteAECEnv(AECEnv[str, Any, Any]):
         if unasked:
             self.agent_selection = unasked[0]
             return
-        # Those that are not due need an action too, which is ignored.
+        # Agents that are not due need an action too, which the world ignores.
         actions = {**dict.fromkeys(self._parallel.agents, action), **self._chosen}
         playing, self.agents = self.agents, []
         step = self._parallel.step(actions)

@@ -26,8 +26,8 @@ class RemoteVecEnv(VecEnv):
 
     Args:
         address: As in `RemoteVectorEnv`.
-        num_envs: How many slots.
-        **options: As `Options` has them.
+        num_envs: Number of slots.
+        **options: Keyword arguments of `Options`.
 
     Raises:
         SpecError: Stable-Baselines3 has no space for an observation or for the actions.
@@ -72,7 +72,7 @@ class RemoteVecEnv(VecEnv):
         self._actions = actions
 
     def step_wait(self) -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.bool_], list[Any]]:
-        """Steps every slot; one that ends begins anew at once."""
+        """Steps every slot; a slot whose sequence ends begins the next one at once."""
         actions = self._flat_actions.unflatten(np.asarray(self._actions))
         observations, rewards, terminated, truncated, infos = self._envs.step(actions)
         final = infos.pop("final_obs", None)
@@ -118,7 +118,7 @@ class RemoteVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Indices = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Refuses: a slot is a stream, and has no methods."""
+        """Raises `UsageError`: a slot is a stream and has no methods."""
         raise UsageError(
             f"slots have no methods: {method_name} was called", "UNIMPLEMENTED", "use RemoteEnv"
         )

@@ -24,20 +24,20 @@ Bools = npt.NDArray[np.bool_]
 class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
     """Many environments, stepped together.
 
-    The semantics are those of `gymnasium.vector.SyncVectorEnv` over as many `RemoteEnv`. Where the
-    server can, all slots of an address are a batch: one message a step carries them all. Elsewhere
-    each slot has a stream and a world of its own, with all requests under way at once.
+    The semantics are those of `gymnasium.vector.SyncVectorEnv` over a `RemoteEnv` per slot. If the
+    server supports it, all slots of an address are a batch: one message per step carries all of
+    them. Otherwise each slot has its own stream and its own world, and a step sends all requests at
+    once.
 
-    After an error other than an `ActionError` the next call is `reset`, which connects again where
-    it has to.
+    After an error other than an `ActionError`, call `reset`, which connects again if necessary.
 
     Args:
-        address: `host:port` of the server. Of several, each takes its turn as slots are dealt out.
-        num_envs: How many slots.
+        address: `host:port` of the server, or several over which the slots are distributed in turn.
+        num_envs: Number of slots.
         autoreset_mode: What follows the end of a slot's sequence: the next step begins another
             (`"NextStep"`), the same step has done so already (`"SameStep"`), or the caller resets
             with `options["reset_mask"]` (`"Disabled"`).
-        **options: As `Options` has them.
+        **options: Keyword arguments of `Options`.
 
     Raises:
         RequestTimeoutError: No connection, or no answer.
@@ -93,7 +93,8 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         """Begins a sequence in every slot, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: Of slot 0, counted up for the others; or one for each. As in `RemoteEnv.reset`.
+            seed: Seed of slot 0, increased by 1 for each next slot, or one seed for each slot. Sent
+                as in `RemoteEnv.reset`.
             options: `options["settings"]` are settings of the resets.
         """
         self._check_open()
@@ -110,7 +111,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         """Steps every slot with its action of the action space.
 
         Raises:
-            ActionError: One does not fit; nothing was sent.
+            ActionError: An action does not fit; nothing was sent.
         """
         self._check_open()
         if self._stale.any():
@@ -153,7 +154,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
         except ServerError as error:
             if error.code == "RESOURCE_EXHAUSTED":
                 raise
-            # A server without batches refuses their settings; what else is wrong, it says again.
+            # A server without batches refuses the setting; other errors occur again with streams.
             return Streams(*arguments)
 
     def _seeds(self, seed: int | Sequence[int | None] | None) -> Sequence[int | None]:
@@ -190,4 +191,4 @@ class RemoteVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _check_open(self) -> None:
         if self.closed:
-            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "make a new one")
+            raise UsageError("the environment is closed", "FAILED_PRECONDITION", "create a new one")

@@ -20,12 +20,12 @@ describe("the options", () => {
     expect([...variants].filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  it("name what they do not know", () => {
+  it("are refused with the unknown name", () => {
     expect(() => parseOptions(["chess"])).toThrow(/unknown attack "chess": expected a room/);
     expect(() => parseOptions(["--fast"])).toThrow(/--fast/);
   });
 
-  it("list every attack, each under a name of its own", () => {
+  it("list every attack under a unique name", () => {
     const names = Object.values(rooms).flatMap((room) => Object.keys(room));
     expect(new Set(names).size).toBe(names.length);
     expect(names.filter((name) => !usage.includes(name))).toEqual([]);

@@ -29,11 +29,11 @@ describe("the command line", () => {
     });
   });
 
-  it("lists the tables when it is given another name", () => {
+  it("refuses an unknown table and lists the known ones", () => {
     expect(() => parseOptions(["rcp"])).toThrow(/expected a table \(rpc, .*received "rcp"/);
   });
 
-  it("compares with a base after ab, in the tables that can be compared", () => {
+  it("accepts a base after ab, with the tables that can be compared", () => {
     expect(parseOptions(["ab", "HEAD~3"])).toMatchObject({ base: "HEAD~3", tables: defaultTables });
     expect(parseOptions(["ab", "HEAD", "client", "rpc"]).tables).toEqual(["rpc", "client"]);
     expect(parseOptions(["ab", "HEAD", "all"]).tables).toEqual(comparedTables);

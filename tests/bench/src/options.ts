@@ -60,9 +60,9 @@ their CPU per step, or the figures of both. Tables: ${comparedTables.join(" ")};
 
   --quick         short turns: figures are rough
   --json FILE     results as JSON, also to FILE
-  --only A,B      compare these contenders alone, such as ours,connect,http2-echo
-  --modes A,B     compare them in these modes alone, such as lock1,pipe64
-  --python FILE   an interpreter with dm-env-rpc; by default that of tests/interop/.venv, if it is there
+  --only A,B      compare only these contenders, such as ours,connect,http2-echo
+  --modes A,B     compare them only in these modes, such as lock1,pipe64
+  --python FILE   an interpreter with dm-env-rpc; by default that of tests/interop/.venv, if it exists
   --profiles DIR  CPU profiles of all Node processes
 `;
 

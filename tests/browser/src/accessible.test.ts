@@ -59,7 +59,7 @@ describe.each(chromium)("the page in $name is accessible", (browser) => {
     }
   });
 
-  test("by the keyboard alone", async () => {
+  test("with only the keyboard", async () => {
     await using server = await serve({
       worlds: [gridworld(lockstep())],
       premade: [{}],

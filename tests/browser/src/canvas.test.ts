@@ -122,7 +122,7 @@ describe.each(installedBrowsers)("a canvas as a world in $name", (browser) => {
     });
   });
 
-  test("the example's agent catches coins by what it sees", async () => {
+  test("lets the example's agent catch coins from its pixels", async () => {
     const play = join(import.meta.dirname, "../../../examples/canvas-game/src/play.ts");
     const { script } = await bundle(
       `import ${JSON.stringify(play)}; globalThis.hasPlayed = true;`,

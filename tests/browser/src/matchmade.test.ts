@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 
 const token = "token-of-the-tabs";
 
-/** Machines stand still for seconds. */
+/** A machine may pause for seconds. */
 const patient = { timeoutMs: 60_000 };
 
 /** A world of two agents in a tab, which a matchmaker creates; and an agent of it in a page. */
@@ -80,7 +80,7 @@ const pairs = create(MatchProfileSchema, {
 });
 
 describe.each(installedBrowsers)("tabs of $name at a matchmaker", (browser) => {
-  test("each is a server: agents get its address with their tickets, and another tab's when it is gone", async () => {
+  test("are servers: agents receive a tab's address with their tickets, and another tab's after that tab is closed", async () => {
     const { script } = await bundle(tab, import.meta.dirname);
     await using first = await openScript(browser, script, "playMatch");
     const allowedOrigins = [first.origin];

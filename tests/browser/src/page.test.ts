@@ -127,7 +127,7 @@ describe.each(chromium)("the page in $name", (browser) => {
     await says(opened.page, new RegExp(`count \\[\\]\\s*${Number(count).toLocaleString("en-GB")}`));
   });
 
-  test("shows why it may not watch, and shows the world with a token", async () => {
+  test("shows the reason if it may not watch, and shows the world if it has a token", async () => {
     await using server = await serve({
       worlds: [numbers],
       premade: [{}],

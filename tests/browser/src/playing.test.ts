@@ -116,7 +116,7 @@ describe.each(chromium)("a person in $name", (browser) => {
     await says(page, /Your return\s+4/);
   });
 
-  test("plays in real time: a key counts for as long as it is down", async () => {
+  test("plays in real time: a key acts as long as it is down", async () => {
     const positions = new Map<AgentId, number>();
     const drive = defineWorld({
       name: "drive",

@@ -10,7 +10,7 @@ import {
 import { beforeAll, describe, expect, test } from "vitest";
 import { bundleWithVite } from "./vite.ts";
 
-/** Most bytes of a server in a page, minified and compressed. */
+/** Maximum bytes of a server in a page, minified and compressed. */
 const maxGzipBytes = 80 * 1024;
 
 /** A world, and an agent of it, in one page. */

@@ -64,7 +64,7 @@ async function container(): Promise<{ readonly workdir: string; readonly launch:
   return { workdir: folder, launch: join(folder, "agones/launch.mts") };
 }
 
-it("launches a server that is Ready, Allocated while agents are on it, and alive", {
+it("launches a server and reports it to Agones as Ready, Allocated while it has agents, and healthy", {
   timeout: 300_000,
 }, async () => {
   const profiles = join(deploy, "kubernetes/base/profiles.json");

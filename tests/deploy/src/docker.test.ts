@@ -124,7 +124,7 @@ describe("the images", () => {
     expect(await ended).toBe(0);
   });
 
-  it("are not healthy while they drain", { timeout: 600_000 }, async () => {
+  it("are unhealthy while their server drains", { timeout: 600_000 }, async () => {
     const image = await images.build("gridworld-server");
     await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
     const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
@@ -134,14 +134,16 @@ describe("the images", () => {
     server.process.kill("SIGTERM");
     await expect
       .poll(async () => (await askHealth(image, port)).stderr, { timeout: 4_000 })
-      .toMatch(/does not serve: its health is 2/);
+      .toMatch(/is not serving: expected the health 1, received 2/);
     await connection.close();
     expect(await server.ended).toBe(0);
   });
 });
 
 describe("a made project's image", () => {
-  it("is built, serves, is healthy, and ends on SIGTERM", { timeout: 600_000 }, async () => {
+  it("builds, and its container serves, is healthy, and ends on SIGTERM", {
+    timeout: 600_000,
+  }, async () => {
     await using project = await makeProject();
     const text = await readFile(join(project.folder, "Dockerfile"), "utf8");
     const place = join(scratch, "made");

@@ -40,7 +40,7 @@ it("reports an unreachable server and invalid arguments", async () => {
   const silence = await askHealth(`http://127.0.0.1:${address.port}`);
   expect(silence).toMatchObject({ status: 1, stdout: "" });
   expect(silence.stderr).toMatch(
-    /^http:\/\/127\.0\.0\.1:\d+ does not answer: nothing came for 3000 ms\n$/,
+    /^http:\/\/127\.0\.0\.1:\d+ does not answer: expected a response within 3000 ms, received none\n$/,
   );
   expect(await askHealth()).toMatchObject({
     status: 1,

@@ -15,7 +15,7 @@ export interface MadeProject extends AsyncDisposable {
 
 const packages = ["protocol", "tensor-codec", "transport", "client", "server", "matchmaker"];
 
-/** Creates a project with npm alone, as a new user does, and installs it. */
+/** Creates a project with only npm, as a new user does, and installs it. */
 export async function makeProject(): Promise<MadeProject> {
   const scratch = await mkdtemp(join(tmpdir(), "made-project-"));
   const tarballs = join(scratch, "tarballs");

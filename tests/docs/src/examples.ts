@@ -8,7 +8,7 @@ import type { Program } from "./programs.ts";
 /** The folder in which examples are compiled. */
 export const examplesFolder: string = fileURLToPath(new URL("../.examples/", import.meta.url));
 
-/** Names that examples use without declaring them, as a reader who is about to use the function has them. */
+/** Names that examples use without declaring them, because a reader who calls the function already has them. */
 const given = `
 declare const world: import("@dm-env-rpc/server").ServeOptions["worlds"][number];
 declare const server: import("@dm-env-rpc/server").EnvironmentServer;

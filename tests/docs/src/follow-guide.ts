@@ -34,7 +34,7 @@ const opened: OpenedPage[] = [];
 const registry = await serveRegistry(folder);
 let cwd = folder;
 let isViteStarted = false;
-/** Machines stand still for seconds. */
+/** A machine may pause for seconds. */
 const waiting = { timeout: 120_000 };
 /** Free ports for those that pages show. */
 const ports = new Map<string, string>();

@@ -36,7 +36,7 @@ describe("lint-prose", () => {
     expect(status).toBe(0);
   });
 
-  it("says where a phrase is and what to write instead", () => {
+  it("reports the place of a phrase and what to write instead", () => {
     writeFileSync(join(folder, "phrase.ts"), "const a = 1;\n  // a bound that is none\n");
     const { status, stdout } = spawnSync(
       process.execPath,

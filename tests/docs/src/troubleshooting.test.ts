@@ -42,7 +42,7 @@ describe("docs/troubleshooting.md", () => {
     }
   });
 
-  it("has only messages that are provoked", () => {
+  it("lists only messages that the tests provoke", () => {
     const others = messages.filter(({ text }) => !produced.some((message) => fits(message, text)));
     expect(others.map(({ place, text }) => `${place}: ${text}`)).toEqual([]);
   });

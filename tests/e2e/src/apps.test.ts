@@ -260,7 +260,7 @@ describe("npm start", () => {
 
   // Only Linux lists the children of a process in a file.
   it.skipIf(process.platform !== "linux")(
-    "says in one line which of its servers was killed, and ends",
+    "prints one line that names a killed server, and ends",
     async () => {
       await using demo = startApp("demo", ["--forever"]);
       await demo.says(/step \d+\/50 {2}running/);

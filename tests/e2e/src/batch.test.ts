@@ -112,7 +112,7 @@ describe("connection.join with batch", () => {
     },
   );
 
-  it("gives each batch arrays of its own, or overwrites those of the last", async () => {
+  it("returns new arrays for each batch, or overwrites the arrays of the previous one", async () => {
     await using server = await serve({ worlds: [dice] });
     for (const buffers of ["fresh", "reuse"] as const) {
       await using batch = await joined(server, { buffers });
@@ -221,7 +221,7 @@ describe("vectorize over remoteSlots", () => {
       joinSettings: ({ seed }) => ({ seed: seed ?? 0n }),
     });
 
-  it("joins one batch where the server can, and gives what streams give", async () => {
+  it("joins one batch if the server supports it, and returns the same as a stream for each slot", async () => {
     await using server = await serve({ worlds: [dice] });
     const vector = await vectorize(size, slots(server), { seed: 3n });
     expect(server.sessionCount).toBe(1);
@@ -237,7 +237,7 @@ describe("vectorize over remoteSlots", () => {
     expect(server.worldNames()).toHaveLength(size);
   });
 
-  it("takes a stream for each slot where there is no batch, or where one is not what was asked for", async () => {
+  it("opens a stream for each slot if the server has no batches, or if its batch lacks what was requested", async () => {
     const shared = defineWorld({
       name: "shared",
       actions: {},
@@ -260,7 +260,7 @@ describe("vectorize over remoteSlots", () => {
     expect(await sessions(dices, { batchSize: 2 })).toBe(3);
   });
 
-  it("makes the batch again when its server is gone", async () => {
+  it("creates a new batch after its server was lost", async () => {
     const first = await serve({ worlds: [dice] });
     await using vector = await vectorize(size, slots(first), { restart: { initialMs: 20 } });
     await vector.reset();
@@ -283,7 +283,7 @@ describe("vectorize over several servers", () => {
     );
 
   for (const autoresetMode of modes) {
-    it(`joins a batch on each, and returns in mode ${autoresetMode} what streams return`, async () => {
+    it(`joins a batch on each, and returns in mode ${autoresetMode} the same as a stream for each slot`, async () => {
       await using one = await serve({ worlds: [dice] });
       await using two = await serve({ worlds: [dice] });
       const options = { seed: 3n, autoresetMode } as const;
@@ -326,7 +326,7 @@ describe("vectorize over several servers", () => {
     expect([...(await vector.reset()).first]).toEqual([1, 1, 1, 1]);
   });
 
-  it("goes on without the slots of a server that is gone, until it is back", async () => {
+  it("continues without the slots of a lost server until the server is back", async () => {
     await using one = await serve({ worlds: [dice] });
     const two = await serve({ worlds: [dice] });
     const options = { restart: { initialMs: 20, maxMs: 50, maxAttempts: 1000 } };
@@ -350,7 +350,7 @@ describe("vectorize over several servers", () => {
       .toEqual([1, 1, 1, 1]);
   });
 
-  it("takes streams where one of the servers cannot batch", async () => {
+  it("opens a stream for each slot if one of the servers has no batches", async () => {
     const lone = defineWorld({
       name: "dice",
       actions: {},
@@ -410,7 +410,7 @@ describe("connection.join with seats", () => {
     },
   });
 
-  it("behaviour 73: is a vector of the rows, of which one that waits is not valid", async () => {
+  it("behaviour 73: returns a vector of the rows, in which a row that waits is not valid", async () => {
     await using server = await serve({ worlds: [race] });
     await using connection = await connect(server.url);
     const world = await connection.createWorld();

@@ -73,7 +73,7 @@ describe("a matchmaker, a gridworld server and random agents", () => {
   });
 
   it.skipIf(noOpenssl !== undefined)(
-    "show each other their certificates, where they are asked",
+    "present their certificates to each other if requested",
     async () => {
       const { authority: ca, server, agent } = makeCertificates();
       await using files = await filesIn({ profiles, ca, cert: server.cert, key: server.key });

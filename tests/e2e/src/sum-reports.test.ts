@@ -76,7 +76,7 @@ describe("the sum of all reports", () => {
     expect(stdout).toMatch(/^FAILED tests\/cat: cat > purrs\n {4}assert 1 < 0$/m);
   });
 
-  it("counts a truncated report, such as of a killed process, as a failure", () => {
+  it("counts a truncated report, such as one of a killed process, as a failure", () => {
     write("packages/dog/reports/vitest.json", vitestReport());
     write("packages/cat/reports/vitest.json", vitestReport().slice(0, 40));
     const { status, stdout, last } = sum();

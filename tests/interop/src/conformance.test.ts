@@ -28,7 +28,7 @@ for (const [clock, flags] of Object.entries(clocks)) {
   }
 }
 
-describe.skipIf(!hasPython)("their server", () => {
+describe.skipIf(!hasPython)("a server of the official helpers", () => {
   describeConformance({
     name: "a server of the official helpers",
     config: configOf("python-server"),

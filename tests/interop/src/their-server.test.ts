@@ -98,7 +98,7 @@ describe.skipIf(!hasPython)("our client on a server of the official helpers", ()
     });
   });
 
-  it("behaviour 56: four environments are one, and each restarts by itself", async () => {
+  it("behaviour 56: four environments are one vector, and each restarts automatically", async () => {
     const slots = remoteSlots(server.address, {
       as: line,
       observations: ["place"],

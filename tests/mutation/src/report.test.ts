@@ -21,7 +21,7 @@ describe("the report of a mutation test", () => {
     mutant(turns, 5, "Ignored"),
   ];
 
-  it("scores each room by what was found of what could be", () => {
+  it("scores each room by the share of its changes that a test found", () => {
     expect(scoresOf(results)).toEqual([
       { room: "server", killed: 1, timedOut: 0, survived: 0, uncovered: 0, percent: 100 },
       { room: "server/clocks", killed: 1, timedOut: 1, survived: 1, uncovered: 1, percent: 50 },
@@ -29,7 +29,7 @@ describe("the report of a mutation test", () => {
     expect(formatScores(scoresOf(results)).split("\n")[2]).toMatch(/^server\/clocks .* 50\.0 %$/);
   });
 
-  it("lists what no test found by its place, with the source that was changed", () => {
+  it("lists each change that no test found, with its place and the changed source", () => {
     const source = "if (a < b) {\n".repeat(5);
     expect(formatSurvivors(results, () => source).split("\n")).toEqual([
       `${turns}:2:5  a < b → a <= b  (not run)`,

@@ -12,7 +12,7 @@ describe("the targets of a mutation test", () => {
     expect(server?.files.filter((file) => file.includes(".test"))).toEqual([]);
   });
 
-  it("are rooms that exist when none is given", () => {
+  it("are existing rooms by default", () => {
     const names = resolveTargets(root, defaultTargets).map(({ name }) => name);
     expect(names).toEqual(["server", "client", "matchmaker"]);
   });
@@ -24,7 +24,7 @@ describe("the targets of a mutation test", () => {
     ]);
   });
 
-  it("are refused when they have no files", () => {
+  it("are refused if they have no files", () => {
     expect(() => resolveTargets(root, ["server/rooms"])).toThrow(
       /server\/rooms has no files: expected a package/,
     );

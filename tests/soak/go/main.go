@@ -41,7 +41,7 @@ const (
 	callTime = 5 * time.Second
 )
 
-// A peer that stands still answers no ping.
+// A suspended peer answers no ping.
 var options = []grpc.DialOption{
 	grpc.WithTransportCredentials(insecure.NewCredentials()),
 	grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),

@@ -22,7 +22,7 @@ PATIENCE_S = 7
 STEP_S = 0.025
 RETRY_S = 0.25
 CALL_S = 5
-# A matchmaker that stands still answers no ping.
+# A suspended matchmaker answers no ping.
 KEEPALIVE = [
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),

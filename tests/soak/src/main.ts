@@ -214,7 +214,7 @@ async function matchmaker(quick: boolean): Promise<void> {
   row("surviving agents", agents);
   row("sequences finished", fates.finished);
   row("turns lost with their world", fates.lost);
-  row("turns that others did not come to", fates.alone);
+  row("turns in which the other agents did not arrive", fates.alone);
   row("turns whose ticket failed", fates.failed);
   row("turns that ended with the soak", fates["given-up"]);
   row("turns killed with their agent", killed);

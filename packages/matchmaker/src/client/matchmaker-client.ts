@@ -255,7 +255,7 @@ export function matchmakerClient(
       }
     } catch (error) {
       if (signal?.aborted === true) {
-        throw givenUp(signal);
+        throw cancelled(signal);
       }
       throw fromCallError(error);
     } finally {
@@ -325,11 +325,15 @@ function lostTicket(cause: unknown): ConnectError {
   return new ConnectError(rawMessage, Code.Aborted, undefined, undefined, cause);
 }
 
-function givenUp({ reason }: AbortSignal): DmEnvRpcError {
-  return new DmEnvRpcError("CANCELLED", `finding a match was given up: ${messageOf(reason)}`, {
-    origin: "client",
-    cause: reason,
-  });
+function cancelled({ reason }: AbortSignal): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "CANCELLED",
+    `finding a match was cancelled by its signal: ${messageOf(reason)}`,
+    {
+      origin: "client",
+      cause: reason,
+    },
+  );
 }
 
 function hasEnded({ state }: TicketUpdate): boolean {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections in numbers, and connections that end in ways that HTTP/2 does not know.
+// Many connections, and connections that end in ways that HTTP/2 does not define.
 import {
   emptySettings,
   frameFlags,

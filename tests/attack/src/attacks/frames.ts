@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that HTTP/2 allows, or must refuse, in numbers that no client sends.
+// Frames that HTTP/2 allows or must refuse, in larger numbers than any client sends.
 import { randomBytes } from "node:crypto";
 import {
   frameFlags,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server holds for peers: requests that wait, and responses that are never read.
+// Memory that a server holds for peers: requests that wait, and responses that are never read.
 import { gzipSync } from "node:zlib";
 import { field, frameFlags, grpcFrame, literalHeader } from "@dm-env-rpc/tests-processes";
 import { type Peer, processPath, settingIds } from "../wire/peer.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of an attack. It prepares its bytes, attacks when it is told the port, and exits, which
+// The process of an attack. It prepares its bytes, attacks when it receives the port, and exits, which
 // closes its connections.
 import { setPriority } from "node:os";
 import { type Attacks, Seen, type Target } from "../attacks/attack.ts";

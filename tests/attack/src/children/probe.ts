@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imported into a server with NODE_OPTIONS: sends a message for every gap between two turns of its
-// event loop.
+// Imported into a server with NODE_OPTIONS: sends a message for every gap between two turns of the
+// server's event loop.
 import { clockMs } from "./clock.ts";
 
 /** Time between two turns of an event loop. */

@@ -40,7 +40,7 @@ const untilAnsweredMs = 15_000;
 const reusableBytes = 250e6;
 
 /**
- * Prefix of the attacks whose connections only pings can find dead: their descriptors are counted at the end of the
+ * Prefix of the attacks whose dead connections only pings can detect. Their descriptors are counted at the end of the
  * run.
  */
 const ghosts = "ghosts";

@@ -10,7 +10,7 @@ describe("the time of a gap and of a step", () => {
     expect(ownStepMs([10, 80], [], [{ from: 0, to: 100, cpuMs: 50 }])).toBeCloseTo(40);
   });
 
-  it("excludes the time in which the machine stood still, once", () => {
+  it("excludes the time in which the machine was paused, and counts it once", () => {
     const standstills = [
       { from: 0, to: 40 },
       { from: 20, to: 60 },
@@ -51,13 +51,13 @@ describe("the bars", () => {
     expect(missedBars(row, fullBars)).toEqual([]);
   });
 
-  it("are missed beyond them, each in words", () => {
+  it("are missed beyond their values, each with a sentence", () => {
     const bad = { ...row, stallMs: 251, residentBytes: 513e6, p99Ms: 5.1, worstMs: 301 };
     expect(missedBars({ ...bad, recoveredMs: 2_001 }, fullBars)).toHaveLength(5);
     expect(missedBars({ ...row, room: "messages" }, fullBars)).toEqual(["stall, ms, 200 > 50"]);
   });
 
-  it("are missed by descriptors, failures, and figures that were not taken", () => {
+  it("are missed by leaked descriptors, by failures, and by figures that were not measured", () => {
     expect(missedBars({ ...row, recoveredMs: undefined, descriptors: 3 }, fullBars)).toEqual([
       "3 descriptors left open",
     ]);

@@ -16,15 +16,15 @@ export function quantile(samples: readonly number[], p: number): number {
 
 /**
  * Returns a gap's own time: at most the CPU time that the process used, because the machine gave the
- * rest to other processes, or stood still.
+ * rest to other processes, or was paused.
  */
 export function ownGapMs({ from, to, cpuMs }: Gap): number {
   return Math.min(to - from, cpuMs);
 }
 
 /**
- * Returns a step's own time: without the time in which the machine stood still, as the agent on the server
- * that is not attacked shows, or kept the attacked server from running.
+ * Returns a step's own time: without the time in which the machine was paused, which the agent on the other server
+ * shows, and without the time in which the attacked server did not have the CPU.
  */
 export function ownStepMs(
   [at, ms]: Step,

@@ -60,7 +60,9 @@ async function commitOf(base: string): Promise<string> {
     });
     return stdout.trim();
   } catch (cause) {
-    throw new Error(`expected a commit or a folder, received "${base}"`, { cause });
+    throw new Error(`expected a commit or a folder with a built checkout, received "${base}"`, {
+      cause,
+    });
   }
 }
 

@@ -14,7 +14,7 @@ const row = (contender: string, mode: string, rate: number): Measured => ({
 
 const side = { runtime: "node", peer: "batch-slots" } as const;
 
-it("reports batches as Markdown, with each bar and whatever did not play", () => {
+it("reports batches as Markdown, with each bar and each contender that did not play", () => {
   const { text, missed } = report({
     turns: 3,
     rows: [row("ours", "slots64", 2e5), row("slots", "slots1024", 9e5)],

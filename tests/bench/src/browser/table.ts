@@ -27,7 +27,7 @@ const leastSteps = 2_000;
 /** Ticks/s of a canvas, and the share of them that a clock may be off. */
 const canvasTicks = 60;
 const clockShare = 0.001;
-/** Most milliseconds in which 99 of 100 presses reach the world. */
+/** Maximum 99th percentile of the milliseconds in which a press reaches the world. */
 const mostPressMs = 20;
 /** Least ratio of the agents' steps/s with viewers to those without. */
 const leastShare = 0.95;
@@ -93,7 +93,7 @@ async function worlds(options: Options, onProgress: Progress): Promise<Part> {
 async function canvas(options: Options, onProgress: Progress): Promise<Part> {
   const header = ["A canvas of 84 × 84 × 3 and the official Python client", "", ""];
   if (options.python === undefined) {
-    const reason = "left out: there is no Python with dm-env-rpc";
+    const reason = "left out: no Python with dm-env-rpc was found";
     return { text: textTable(header, [[reason, "", ""]]), data: reason, verdicts: [] };
   }
   const data = await measureCanvas(options, onProgress);

@@ -26,7 +26,7 @@ const bar: Bar = {
 };
 const rows = [measured("ours", 300, 5), measured("theirs", 100, 10)];
 
-it("a speed has to be at least so many times another, a CPU time at most", () => {
+it("a bar is a minimum ratio of two speeds, or a maximum ratio of two CPU times", () => {
   const bars: readonly Bar[] = [
     bar,
     { ...bar, bound: 4 },

@@ -9,8 +9,8 @@ export interface Bar {
   readonly against: string;
   readonly figure: "stepsPerSecond" | "cpu";
   /**
-   * Bound of the ratio of the medians: a least ratio of the speed, or a largest ratio of the CPU
-   * time.
+   * Bound of the ratio of the medians: a minimum ratio of speeds, or a maximum ratio of CPU
+   * times.
    */
   readonly bound: number;
   /** A more ambitious bound, if any. */

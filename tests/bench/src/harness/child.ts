@@ -43,7 +43,9 @@ export function startNode(options: ChildOptions, role: string): Child {
 /** Starts a child in Python. */
 export function startPython(options: ChildOptions, role: string): Child {
   if (options.python === undefined) {
-    throw new Error("there is no Python with dm-env-rpc");
+    throw new Error(
+      "expected a Python with dm-env-rpc, found none; run npm run interop, or pass --python",
+    );
   }
   return start(options.python, [pythonWorker], role);
 }
@@ -124,7 +126,7 @@ export async function missingPeers(
   peers: readonly string[],
 ): Promise<Record<string, string>> {
   if (options.python === undefined) {
-    return Object.fromEntries(peers.map((peer) => [peer, "there is no Python with dm-env-rpc"]));
+    return Object.fromEntries(peers.map((peer) => [peer, "no Python with dm-env-rpc was found"]));
   }
   const child = startPython(options, "missing");
   try {

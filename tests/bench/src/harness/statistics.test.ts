@@ -4,11 +4,11 @@ import { histogram } from "./histogram.ts";
 import { median, quantile, summarize } from "./statistics.ts";
 
 describe("statistics", () => {
-  it("the median of an odd number of samples is the one in the middle", () => {
+  it("the median of an odd number of samples is the middle one", () => {
     expect(median([9, 1, 5])).toBe(5);
   });
 
-  it("the median of an even number is the mean of both in the middle", () => {
+  it("the median of an even number of samples is the mean of the two in the middle", () => {
     expect(median([10, 1, 2, 4])).toBe(3);
   });
 
@@ -20,13 +20,13 @@ describe("statistics", () => {
     expect(quantile(samples, 1)).toBe(100);
   });
 
-  it("a summary leaves the samples as they were", () => {
+  it("a summary does not change the samples", () => {
     const samples = [3, 1, 2];
     expect(summarize(samples)).toEqual({ median: 2, min: 1, max: 3 });
     expect(samples).toEqual([3, 1, 2]);
   });
 
-  it("nothing has no median", () => {
+  it("no samples have no median", () => {
     expect(median([])).toBeNaN();
     expect(quantile([], 0.5)).toBeNaN();
   });
@@ -46,7 +46,7 @@ describe("a histogram", () => {
     expect(Math.abs(all.quantile(1) / 1e6 - 1)).toBeLessThan(0.03);
   });
 
-  it("forgets when it is cleared", () => {
+  it("is empty after it is cleared", () => {
     const all = histogram();
     all.record(5);
     all.clear();

@@ -82,7 +82,7 @@ const board: Load = {
   },
 };
 
-/** Only our own server has shared worlds; in others every connection plays alone. */
+/** Only our own server has shared worlds; on other servers every connection has its own world. */
 const shared: Load = {
   ...board,
   world: sharedWorld as unknown as WorldDefinition,

@@ -18,7 +18,7 @@ export interface ScreenGame {
 
 /** Starts a game at tick 0. */
 export function screenGame(): ScreenGame {
-  // Like a screen of that time: flat areas, some texture. It compresses well, which favours gzip.
+  // Like a screen of an early video game: flat areas and some texture. It compresses well, which favours gzip.
   const screen = Uint8Array.from({ length: screenBytes }, (_, i) =>
     Math.floor(i / 4800) % 7 === 0 ? (i * 37) % 251 : 40 + Math.floor(i / 14400),
   );

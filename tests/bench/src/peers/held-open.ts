@@ -5,7 +5,7 @@ import type { Agent } from "./peer.ts";
 export function heldOpen(close: () => Promise<void>): Agent {
   return {
     play: async () => {
-      throw new Error("a connection that is idle does not play");
+      throw new Error("an idle connection cannot play");
     },
     close,
   };

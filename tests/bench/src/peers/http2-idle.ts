@@ -8,7 +8,7 @@ import { listenOn } from "./sockets.ts";
 const windowBytes = 4 * 1024 * 1024;
 
 /**
- * Connections with one open stream each, on bare node:http2: the least that a server on it needs.
+ * Connections with one open stream each, on bare node:http2: the minimum that any server on it needs.
  */
 export const http2Idle: Peer = {
   async serve() {

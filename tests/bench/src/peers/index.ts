@@ -45,7 +45,7 @@ const peers: Readonly<Record<string, () => Promise<Peer>>> = {
 export async function peerOf(name: string): Promise<Peer> {
   const load = peers[name];
   if (load === undefined) {
-    throw new Error(`there is no peer "${name}"`);
+    throw new Error(`unknown peer "${name}"`);
   }
   return load();
 }

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { type InstalledBrowser, type OpenedPage, openPage } from "./browsers.ts";
 
-/** Time for a script to define its variable: machines stand still for seconds. */
+/** Time for a script to define its variable; a machine may pause for seconds. */
 const startMs = 120_000;
 
 /** A page's script, bundled as an application would. */

@@ -46,7 +46,7 @@ export class Actor<Event extends object> implements AsyncDisposable {
     this.#process.stdin?.end("end\n");
   }
 
-  /** Suspends it, as a machine that stands still does. */
+  /** Suspends the process, as if its machine paused. */
   freeze(): void {
     this.#process.kill("SIGSTOP");
   }

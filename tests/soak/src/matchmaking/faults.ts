@@ -60,7 +60,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
       },
     },
     {
-      name: "the leading matchmaker stands still",
+      name: "the leading matchmaker is suspended",
       async provoke(fleet, allow) {
         allow(lateNews);
         const { leader } = fleet;
@@ -82,7 +82,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
       },
     },
     {
-      name: "a server stands still",
+      name: "a server is suspended",
       async provoke(fleet, allow) {
         const server = await fleet.takeBusiestServer();
         allow(({ address }) => address === server.url);
@@ -104,7 +104,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
       },
     },
     {
-      name: "agents stand still",
+      name: "agents are suspended",
       async provoke(_fleet, allow) {
         allow((event) => lacksAgents(event) || suspended.has(event.agent));
         suspended.actor.freeze();
@@ -123,7 +123,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
       },
     },
     {
-      name: "Redis stands still",
+      name: "Redis is suspended",
       isQuick: true,
       async provoke({ redis }, allow) {
         allow(lateNews);

@@ -27,7 +27,7 @@ describe("the ledger of the soak", () => {
     expect(ledger.fates.finished).toBe(1);
   });
 
-  it("reports a ticket that was never heard of again", () => {
+  it("reports a ticket without a fate", () => {
     const ledger = new Ledger();
     ledger.takeAgent(agentEvent("asked"));
     ledger.close();
@@ -64,7 +64,7 @@ describe("the ledger of the soak", () => {
     expect(ledger.explainedBy("a kill")).toBe("1 lost");
   });
 
-  it("knows when every agent has begun again, and how long none had", async () => {
+  it("reports when every agent has begun again, and the longest time without a beginning", async () => {
     const ledger = new Ledger();
     for (const agent of ["go-1", "go-2"]) {
       ledger.takeAgent(agentEvent("asked", { agent }));

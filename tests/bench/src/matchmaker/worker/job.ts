@@ -4,7 +4,7 @@
 export interface Job {
   /**
    * - `assign`: waiting tickets are assigned once the servers register.
-   * - `arrive`: tickets arrive while servers are there, as fast as possible or at `perSecond`.
+   * - `arrive`: tickets arrive while servers are registered, as fast as possible or at `perSecond`.
    * - `wait`: waiting tickets that match nothing, with arrivals and cancels at `perSecond`.
    * - `restart`: another matchmaker starts on the store of waiting tickets.
    * - `watch`: waiting tickets, each watched over the network, are assigned.

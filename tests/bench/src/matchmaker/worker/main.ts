@@ -29,7 +29,7 @@ class Observer {
   readonly waits: number[] = [];
   readonly assignedAt: number[] = [];
   ticks: number[] = [];
-  /** Resolves when so many tickets are assigned. */
+  /** Resolves when the given number of tickets is assigned. */
   readonly all: Promise<void>;
   readonly leads: Promise<void>;
   readonly #count: number;
@@ -167,7 +167,7 @@ async function watch(job: Job, store: Store): Promise<Figures> {
   const [count] = await told;
   const { cpuMs, wallMs } = usage();
   if (count !== job.tickets) {
-    throw new Error(`expected ${job.tickets} watchers told of their seats, received ${count}`);
+    throw new Error(`watchers: expected ${job.tickets} assignments, received ${count}`);
   }
   return { doneMs: wallMs, cpuMicros: (cpuMs * 1_000) / job.tickets, ...observer.tickFigures };
 }

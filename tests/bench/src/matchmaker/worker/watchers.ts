@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process of the watchers: it creates tickets, watches each until it is assigned, and reports when all
-// watches are open, and when the last one was told: node watchers.js ADDRESS TICKETS
+// watches are open, and when the last watch has received its assignment: node watchers.js ADDRESS TICKETS
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { FrontendService, TicketState } from "@dm-env-rpc/protocol/matchmaker";
