@@ -234,6 +234,49 @@ describe("the record of a ticket", () => {
     expect(await written()).toBe(0);
   });
 
+  it("is written once for all tickets whose watches end together, in batches", async () => {
+    await using house = await House.open({
+      settings: { ...settings, maxCallsPerSecond: 10_000 },
+      profiles: [profile({ count: 10_000 })],
+    });
+    const ids = await house.tickets(450);
+    house.time.advance(31_000);
+    for (const id of ids) {
+      await house.ticket(id);
+    }
+    const { position } = await house.store.changes(undefined, 1_000);
+    await collect(house);
+    const { entries } = await house.store.changes(position, 1_000);
+    expect(new Set(entries.map(({ id }) => id))).toEqual(new Set(ids));
+    // Each commit has a version: 200 tickets, 200 tickets, and the rest.
+    expect(new Set(entries.map(({ version }) => version)).size).toBe(3);
+  });
+
+  it("is renewed when half of its lease is over, not before", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    const created = (await ticketOf(house, id))?.aliveUntilMs;
+    house.time.advance(30_000);
+    await house.ticket(id);
+    await collect(house);
+    expect((await ticketOf(house, id))?.aliveUntilMs).toBe(created);
+    await house.ticket(id);
+    await collect(house);
+    expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan((created ?? 0) + 30_000);
+  });
+
+  it("is renewed by a watch alone, as long as the watch lasts", async () => {
+    await using house = await House.open({ settings });
+    const [id = ""] = await house.tickets(1);
+    await follow(house, id);
+    for (let checks = 0; checks < 40; checks++) {
+      house.time.advance(7_500);
+      await collect(house);
+      const { aliveUntilMs = 0 } = (await ticketOf(house, id)) ?? {};
+      expect(aliveUntilMs - house.time.now()).toBeGreaterThan(20_000);
+    }
+  });
+
   it("is not changed by the end of a watch that ends with the ticket", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
