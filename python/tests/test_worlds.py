@@ -6,9 +6,7 @@ import re
 from conftest import FOR_TWO, OWN, REAL_TIME, SAMPLES, WORLDS
 from processes import ROOT
 
-DEFINITION = re.compile(
-    r"= (?:defineWorld|defineEnvironment|canvasEnvironment)\(|return defineWorld\("
-)
+DEFINITION = re.compile(r"\b(?:defineWorld|defineEnvironment|canvasEnvironment)\(")
 
 
 def test_every_sample_and_template_world_is_played():
