@@ -272,7 +272,7 @@ describe("npm start", () => {
       process.kill(Number(gridworld), "SIGKILL");
       expect(await demo.ended).toBe(1);
       expect(demo.stderr).toMatch(
-        /^the gridworld-server at \S+ ended with SIGKILL, and the demo with it\n$/,
+        /^the gridworld-server at \S+ ended with SIGKILL, so the demo ends, too\n$/,
       );
     },
   );
