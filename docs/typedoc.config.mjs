@@ -38,6 +38,7 @@ const unnamed = new Set([
     "SettingTable",
     "Answer",
     ...["IsUnion", "NameIn", "SpecIn", "Merged", "OwnSpecs"],
+    ...["OnlyResultNames", "BufferedBytes"],
     ...["UntypedWorld", "UntypedWorldDefinition", "Part"],
   ],
   ...["ProfileRecord", "ServerRecord", "Report", "World", "Match", "Ticket", "Secret"],
