@@ -55,7 +55,7 @@ const codeOf = new Map(
   }),
 );
 
-/** Returns the code of a member of a class or interface; undefined if there is none. */
+/** Returns the code of a member of a class or interface; undefined if it has no such member. */
 function memberOf(type: string, name: string): string | undefined {
   const member = new RegExp(
     `^  (?:(?:protected|readonly|get) )*${name}\\b(?:.*;$|[\\s\\S]*?^  \\})`,

@@ -33,7 +33,7 @@ interface Waiting<Observation> {
   readonly count: number;
   readonly resolve: (batch: VectorBatch<Observation>) => void;
   readonly reject: (error: unknown) => void;
-  /** Stops watching the caller's options; undefined if there are none. */
+  /** Stops watching the caller's abort signal and timeout, if they are watched. */
   stop: (() => void) | undefined;
 }
 

@@ -2,22 +2,11 @@
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { startMs } from "../../testing/start-ms.ts";
+import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import type { MatchmakerEvent } from "../events.ts";
-import type { Ticket } from "../model.ts";
 import { put, Replica, remove } from "../replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { change, commit } from "./context.ts";
-
-const ticket = (id: string, more: Partial<Ticket> = {}): Ticket => ({
-  id,
-  createdMs: startMs,
-  profile: "",
-  search: { doubles: {}, strings: {}, tags: [] },
-  extensions: {},
-  state: "waiting",
-  attempts: 0,
-  ...more,
-});
 
 /** A leader's replica of a store in memory, and the replica of another matchmaker. */
 async function open() {
@@ -30,13 +19,13 @@ async function open() {
     lease: () => lease,
     emit: (event: MatchmakerEvent) => events.push(event),
   };
-  await replica.commit([put("ticket", "mine", undefined, ticket("mine"))]);
+  await replica.commit([put("ticket", "mine", undefined, waitingTicket("mine"))]);
   await other.sync();
   /** Returns the change that counts one more attempt of the ticket. */
   const countIn = (planned: Replica) => {
     const stored = planned.get("ticket", "mine");
     const attempts = (stored?.value.attempts ?? 0) + 1;
-    return put("ticket", "mine", stored, ticket("mine", { attempts }));
+    return put("ticket", "mine", stored, waitingTicket("mine", { attempts }));
   };
   return { store, context, replica, other, events, countIn };
 }
@@ -59,7 +48,7 @@ describe("a change", () => {
     const follower = { ...context, lease: () => undefined };
     expect(await change(follower, () => undefined)).toBe(false);
     expect(await change(follower, () => [])).toBe(false);
-    // What another commit has done in the meantime is left as it is.
+    // A change that another process has already made is not made again.
     await other.commit([countIn(other)]);
     const isDone = await change(context, () =>
       replica.get("ticket", "mine")?.value.attempts === 0 ? [countIn(replica)] : undefined,
@@ -73,7 +62,7 @@ describe("a change", () => {
     let planned = 0;
     const hopeless = change(context, () => {
       planned += 1;
-      return [put("ticket", "mine", undefined, ticket("mine"))];
+      return [put("ticket", "mine", undefined, waitingTicket("mine"))];
     });
     await expect(hopeless).rejects.toThrow("received 100 in a row");
     expect(planned).toBe(100);
@@ -91,13 +80,15 @@ describe("a change", () => {
 describe("a commit", () => {
   it("reports the tickets that end with it, with their reasons, and no other records", async () => {
     const { context, replica, events, countIn } = await open();
-    await replica.commit([put("ticket", "old", undefined, ticket("old", { state: "completed" }))]);
+    await replica.commit([
+      put("ticket", "old", undefined, waitingTicket("old", { state: "completed" })),
+    ]);
     const old = replica.get("ticket", "old");
     const reason = { code: "UNAVAILABLE", message: "the server is gone" } as const;
     const isDone = await commit(context, [
       countIn(replica),
-      put("ticket", "lost", undefined, ticket("lost", { state: "failed", reason })),
-      put("ticket", "done", undefined, ticket("done", { state: "completed" })),
+      put("ticket", "lost", undefined, waitingTicket("lost", { state: "failed", reason })),
+      put("ticket", "done", undefined, waitingTicket("done", { state: "completed" })),
       put("profile", "any", undefined, { name: "any", message: "" }),
       ...(old === undefined ? [] : [remove("ticket", "old", old)]),
     ]);
@@ -110,7 +101,7 @@ describe("a commit", () => {
 
   it("that conflicts reports nothing", async () => {
     const { context, events } = await open();
-    const ended = ticket("mine", { state: "completed" });
+    const ended = waitingTicket("mine", { state: "completed" });
     expect(await commit(context, [put("ticket", "mine", undefined, ended)])).toBe(false);
     expect(events).toEqual([]);
   });

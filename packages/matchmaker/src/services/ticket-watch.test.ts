@@ -4,22 +4,12 @@ import { setImmediate } from "node:timers/promises";
 import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { startMs } from "../../testing/start-ms.ts";
-import type { Ticket } from "../model.ts";
+import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import { put, Replica, remove } from "../replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { TicketWatch } from "./ticket-watch.ts";
 
 const everyMs = 1_000;
-
-const waiting = (id: string): Ticket => ({
-  id,
-  createdMs: startMs,
-  profile: "",
-  search: { doubles: {}, strings: {}, tags: [] },
-  extensions: {},
-  state: "waiting",
-  attempts: 0,
-});
 
 /** A replica of a store in memory, with watches of its tickets. */
 class Watched {
@@ -29,7 +19,7 @@ class Watched {
 
   /** Writes a ticket with a number of attempts, by which a reader tells its states apart. */
   async write(id: string, attempts: number): Promise<void> {
-    const value = { ...waiting(id), attempts };
+    const value = { ...waitingTicket(id), attempts };
     await this.replica.commit([put("ticket", id, this.replica.get("ticket", id), value)]);
   }
 

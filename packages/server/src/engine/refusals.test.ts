@@ -283,7 +283,7 @@ describe("behaviour 68: `step` refuses the actions of a single agent", () => {
       create: () => ({
         step(actions) {
           if (actions.size === 0) {
-            throw refuse(new DmEnvRpcError("INVALID_ARGUMENT", "nobody moves"));
+            throw refuse(new DmEnvRpcError("INVALID_ARGUMENT", "moves are not allowed"));
           }
         },
         observe: {},
@@ -294,7 +294,7 @@ describe("behaviour 68: `step` refuses the actions of a single agent", () => {
     await late.one.step();
     await quiet();
     late.time.advance(50);
-    await expect(late.one.step()).rejects.toThrow(/^13: .*"step" failed: nobody moves/);
+    await expect(late.one.step()).rejects.toThrow(/^13: .*"step" failed: moves are not allowed/);
   });
 
   it.each([

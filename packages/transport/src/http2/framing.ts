@@ -78,7 +78,7 @@ export class Deframer {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
 
-  /** Bytes of the body of an incomplete message that were collected; 0 if there is none. */
+  /** Bytes of an incomplete message that have arrived, without its prefix; 0 between messages. */
   get bodyBytes(): number {
     return this.#bodyLength;
   }

@@ -96,7 +96,7 @@ it("a filled seat is reported once, with the waiting time of its ticket", async 
 const worldFault = () => new DmEnvRpcError("INTERNAL", "the world did not start");
 const settingsFault = () => new DmEnvRpcError("INVALID_ARGUMENT", "there is no such map");
 const unreachable = () =>
-  new DmEnvRpcError("UNAVAILABLE", "nobody listens", { origin: "connection" });
+  new DmEnvRpcError("UNAVAILABLE", "connection refused", { origin: "connection" });
 
 it("a world that is created for a match is reported, and so are its assignments", async () => {
   await using house = await House.open();

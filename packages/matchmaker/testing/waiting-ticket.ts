@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Ticket } from "../src/model.ts";
+import { startMs } from "./start-ms.ts";
+
+/** Returns a ticket that waits, of no profile, with the fields of `more` changed. */
+export function waitingTicket(id: string, more: Partial<Ticket> = {}): Ticket {
+  return {
+    id,
+    createdMs: startMs,
+    profile: "",
+    search: { doubles: {}, strings: {}, tags: [] },
+    extensions: {},
+    state: "waiting",
+    attempts: 0,
+    ...more,
+  };
+}
