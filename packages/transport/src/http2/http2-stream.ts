@@ -262,8 +262,14 @@ export abstract class Http2MessageStream<
     if (this.http2.writableLength >= untakenBytes) {
       this.#account?.count();
     }
+    const pieces = this.#outbox.take();
+    const [first] = pieces;
+    if (pieces.length === 1 && first !== undefined) {
+      this.#write(first);
+      return;
+    }
     this.http2.cork();
-    for (const piece of this.#outbox.take()) {
+    for (const piece of pieces) {
       this.#write(piece);
     }
     this.http2.uncork();
