@@ -22,6 +22,9 @@ const boardPage = `
   globalThis.dial = async (relay, token) => (await dialOut(server, { relay, token })).address;
 `;
 
+/** Ticks/s to which the clock of the canvas is set. */
+export const canvasFps = 75;
+
 /** A canvas that is drawn on each animation frame, as an environment. */
 const canvasPage = `
   import { createEnvironmentServer, dialOut } from "@dm-env-rpc/server";
@@ -42,7 +45,7 @@ const canvasPage = `
   };
   draw();
   const world = canvasEnvironment({
-    canvas, width: 84, height: 84, keys: ["ArrowLeft", "ArrowRight"],
+    canvas, width: 84, height: 84, keys: ["ArrowLeft", "ArrowRight"], fps: ${canvasFps},
     reward: () => 0, done: () => false, reset() {},
   });
   const server = createEnvironmentServer({ worlds: [world], singleWorld: true, premade: [{}] });

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { constants, setPriority } from "node:os";
 import { startNode } from "../harness/child.ts";
 import { startPair } from "../harness/pair.ts";
 import type { Options } from "../options.ts";
@@ -17,7 +18,11 @@ export interface Watched {
   readonly frames: number;
 }
 
-/** Turns with viewers and without, one after the other, in the same processes. */
+/**
+ * Turns with viewers and without, one after the other, in the same processes.
+ *
+ * The viewers' process has the lowest priority: viewers of a real server have processors of their own.
+ */
 export async function measureViewers(
   options: Options,
   onProgress: (text: string) => void,
@@ -25,6 +30,7 @@ export async function measureViewers(
   const [turns, turnMs, warmUpMs] = options.quick ? [5, 500, 1_000] : [24, 1_000, 5_000];
   await using pair = await startPair(options, { server: "ours", client: "ours" }, "board");
   const watching = startNode(options, "viewers");
+  setPriority(watching.pid, constants.priority.PRIORITY_LOW);
   try {
     await pair.connect("agent", 1);
     await pair.client.ask("play", { group: "agent", inFlight: 1, durationMs: warmUpMs });
