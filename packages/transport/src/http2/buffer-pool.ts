@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const stepBytes = 32 * 1024;
-/** Larger buffers are not pooled. */
-const maxPooledBytes = 4 * 1024 * 1024;
 
 /**
  * Buffers for large outgoing messages, reused once they are written.
@@ -18,13 +16,13 @@ export interface BufferPool {
   give(buffer: Buffer): void;
 }
 
-/** Creates a pool that keeps at most `maxKeptBytes` of unused buffers. */
+/** Creates a pool that keeps at most `maxKeptBytes` of unused buffers. Larger buffers are not pooled. */
 export function createBufferPool(maxKeptBytes: number): BufferPool {
   const kept = new Map<number, Buffer[]>();
   let keptBytes = 0;
   return {
     take(bytes) {
-      if (bytes > maxPooledBytes) {
+      if (bytes > maxKeptBytes) {
         return Buffer.allocUnsafeSlow(bytes);
       }
       const size = Math.ceil(bytes / stepBytes) * stepBytes;
@@ -37,7 +35,7 @@ export function createBufferPool(maxKeptBytes: number): BufferPool {
     },
     give(buffer) {
       const size = buffer.length;
-      if (size > maxPooledBytes || size > maxKeptBytes) {
+      if (size > maxKeptBytes) {
         return;
       }
       if (keptBytes + size > maxKeptBytes) {

@@ -124,3 +124,11 @@ test("the pool reuses returned buffers and keeps no more than its limit", () => 
   pool.give(huge);
   expect(pool.take(10_000_000) === huge).toBe(false);
 });
+
+test("the pool reuses a buffer as large as its limit", () => {
+  const limit = 8 * 1024 * 1024;
+  const pool = createBufferPool(limit);
+  const batch = pool.take(limit);
+  pool.give(batch);
+  expect(pool.take(limit) === batch).toBe(true);
+});
