@@ -291,14 +291,14 @@ export function callsOf({ servers }: House, what: string): string[] {
 
 /** Returns the report of a server. */
 export function reports(server: SimulatedServer) {
-  return [...server.worlds.values()].map(({ name, type, tickets, sequences, premade }) => ({
+  return [...server.worlds.values()].map(({ name, type, tickets, guests, sequences, premade }) => ({
     name,
     type,
-    agents: tickets.size,
+    agents: tickets.size + guests,
     sequences,
     ticketIds: [...tickets],
     premade,
-    joins: tickets.size,
+    joins: tickets.size + guests,
     leftTicketIds: [],
   }));
 }

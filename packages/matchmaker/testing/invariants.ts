@@ -71,7 +71,8 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
   const seats = new Map<string, number>();
   const simulated = new Map([...servers.all.values()].map((each) => [each.id, each.worlds]));
   for (const { id, serverId, name, matchId, seats: count } of world.values()) {
-    const agents = simulated.get(serverId)?.get(name ?? "")?.tickets.size ?? 0;
+    const { tickets, guests = 0 } = simulated.get(serverId)?.get(name ?? "") ?? {};
+    const agents = (tickets?.size ?? 0) + guests;
     if (agents > count) {
       found.push(`world ${id} of ${count} seats has ${agents} agents`);
     }

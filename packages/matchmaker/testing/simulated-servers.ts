@@ -8,6 +8,8 @@ export interface SimulatedWorld {
   readonly type: string;
   /** Tickets of the agents in the world. */
   readonly tickets: Set<string>;
+  /** Number of agents that joined without a ticket. */
+  guests: number;
   sequences: number;
   resets: number;
   readonly premade: boolean;
@@ -58,7 +60,8 @@ export class SimulatedServer {
     }
     this.created += 1;
     const name = `${type}-${this.created}`;
-    this.worlds.set(name, { name, type, tickets: new Set(), sequences: 0, resets: 0, premade });
+    const tickets = new Set<string>();
+    this.worlds.set(name, { name, type, tickets, guests: 0, sequences: 0, resets: 0, premade });
     return name;
   }
 

@@ -65,10 +65,9 @@ export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
   return teams.flatMap(({ tickets }) => tickets);
 }
 
-/** Returns the number of seats of a match's tickets. */
-export function seatsTaken(match: Pick<Match, "teams" | "parties">): number {
-  const parties = Object.values(match.parties ?? {});
-  return rosterOf(match).length + parties.reduce((sum, size) => sum + size - 1, 0);
+/** Returns the number of seats of some tickets of a match. */
+export function seatsOf({ parties }: Pick<Match, "parties">, tickets: readonly string[]): number {
+  return tickets.reduce((sum, id) => sum + (parties?.[id] ?? 1), 0);
 }
 
 /** Returns the known parties of a match together with the parties among tickets, by ticket id. */

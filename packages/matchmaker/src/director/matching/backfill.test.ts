@@ -7,6 +7,8 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { eventsOf, House, profile } from "../../../testing/house.ts";
+import { violations } from "../../../testing/invariants.ts";
+import type { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
 /** A profile with two teams of two agents, each with its own pool. */
 const teams: MatchProfile = profile({
@@ -54,6 +56,13 @@ async function played(house: House, count: number, init: object = {}): Promise<s
   await house.reportAll();
   await house.settle();
   return ids;
+}
+
+/** Sets the number of agents without a ticket in each world of a server. */
+function setGuests(server: SimulatedServer, guests: number): void {
+  for (const world of server.worlds.values()) {
+    world.guests = guests;
+  }
 }
 
 const rosters = async (house: House): Promise<string[][][]> => {
@@ -165,15 +174,62 @@ describe("open seats", () => {
     await using house = await four();
     const server = await house.serve("a", { maxWorlds: 1 });
     const ids = await played(house, 4);
-    const [world] = server.worlds.values();
-    for (const guest of ["guest-1", "guest-2"]) {
-      world?.tickets.add(guest);
-    }
     const more = await house.tickets(2);
+    setGuests(server, 2);
     await left(house, ...ids.slice(0, 2));
     expect(await house.states(more)).toEqual(["WAITING", "WAITING"]);
-    await left(house, "guest-1", "guest-2");
+    setGuests(server, 1);
+    await house.reportAll();
+    await house.settle();
+    expect(await house.states(more)).toEqual(["ASSIGNED", "WAITING"]);
+    setGuests(server, 0);
+    await house.reportAll();
+    await house.settle();
     expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it.each([
+    ["agents", [{}, {}]],
+    ["a party", [{ partySize: 2 }]],
+  ])("are not those of %s who have yet to join a world with guests", async (_, members) => {
+    await using house = await four();
+    const server = await house.serve("a", { maxWorlds: 1 });
+    const early = await house.tickets(2);
+    const late: string[] = [];
+    for (const init of members) {
+      late.push(...(await house.tickets(1, init)));
+    }
+    await house.settle();
+    for (const id of early) {
+      await house.join(id);
+    }
+    await house.reportAll();
+    await house.settle();
+    const more = await house.tickets(1);
+    // As many guests as seats in the match: with the members of the match, the world is full.
+    setGuests(server, 2);
+    await left(house, ...early);
+    expect(await house.states(early)).toEqual(["COMPLETED", "COMPLETED"]);
+    expect(await house.states(more)).toEqual(["WAITING"]);
+    setGuests(server, 1);
+    await house.reportAll();
+    await house.settle();
+    expect(await house.states(more)).toEqual(["ASSIGNED"]);
+  });
+
+  it("are counted once for an agent that is inside with its ticket", async () => {
+    await using house = await four();
+    const server = await house.serve("a", { maxWorlds: 1 });
+    const ids = await played(house, 4);
+    const more = await house.tickets(2);
+    setGuests(server, 1);
+    await left(house, ...ids.slice(0, 2));
+    expect(await house.states(more)).toEqual(["ASSIGNED", "WAITING"]);
+    await house.join(more[0] ?? "");
+    await house.reportAll();
+    await house.settle();
+    expect(await house.states(more)).toEqual(["JOINED", "WAITING"]);
+    expect(await violations(house.store, house.servers)).toEqual([]);
   });
 
   it("of two matches are filled with different tickets in one tick", async () => {

@@ -2,18 +2,18 @@
 import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
 import { partySizeOf } from "../../functions/parties.ts";
 import { acceptsRegion } from "../../latency.ts";
-import type { Match, Ticket, World } from "../../model.ts";
+import type { Match, ReportedWorld, ServerRecord, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import type { Stored } from "../../store/store.ts";
 import { commit, type DirectorContext } from "../context.ts";
-import { announce, assigned, partiesOf, reserve, seatsTaken } from "./assignments.ts";
+import { announce, assigned, partiesOf, reserve, rosterOf, seatsOf } from "./assignments.ts";
 
 /** Fills the open seats of live matches, oldest match first, with tickets in matching order. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {
   const { replica, matchIndex } = context;
   const pools = new Map<string, Map<string, WaitingTicket[]>>();
-  const agentsIn = agentCounts(context);
+  const reportOf = lastReports(context);
   const matches = [...matchIndex.vacant]
     .map((id) => replica.get("match", id))
     .filter((match) => match !== undefined)
@@ -33,30 +33,41 @@ export async function fillVacancies(context: DirectorContext): Promise<void> {
       );
       pools.set(profile.name, waiting);
     }
-    await fill(context, profile, match, waiting, agentsIn);
+    await fill(context, profile, match, waiting, reportOf);
   }
 }
 
-/** Returns a function that gives the number of agents in a world, as its server last reported it. */
-function agentCounts({ replica }: DirectorContext): (world: World) => number {
-  const counts = new Map<string, ReadonlyMap<string, number>>();
+/** Returns a function that finds a world in its server's last report. */
+function lastReports({ replica }: DirectorContext): (world: World) => ReportedWorld | undefined {
+  const byServer = new Map<string, ReadonlyMap<string, ReportedWorld>>();
   return ({ serverId, name = "" }) => {
-    let ofServer = counts.get(serverId);
+    let ofServer = byServer.get(serverId);
     if (ofServer === undefined) {
       const reported = replica.get("report", serverId)?.value.worlds ?? [];
-      ofServer = new Map(reported.map(({ name, agents }) => [name, agents]));
-      counts.set(serverId, ofServer);
+      ofServer = new Map(reported.map((world) => [world.name, world]));
+      byServer.set(serverId, ofServer);
     }
-    return ofServer.get(name) ?? 0;
+    return ofServer.get(name);
   };
 }
 
 /**
- * Returns the number of free seats of a world. The seats in use are those of the match's tickets or
- * the agents that the world counts, whichever is more.
+ * Returns the number of free seats of a world. The seats in use are those of the match's tickets,
+ * whether or not their agents have joined, and those of guests: agents without a ticket of the match.
+ * If the server reports no tickets, agents are guests only where they outnumber the match's seats.
+ * A party counts as complete once one of its agents is inside.
  */
-function freeSeats({ seats }: World, match: Match, agents: number): number {
-  return seats - Math.max(seatsTaken(match), agents);
+function freeSeats(
+  { seats }: World,
+  match: Match,
+  { joinTokens }: ServerRecord,
+  reported: ReportedWorld | undefined,
+): number {
+  const roster = rosterOf(match);
+  const inside = new Set(joinTokens ? reported?.tickets : roster);
+  const members = roster.filter((id) => inside.has(id));
+  const guests = Math.max(0, (reported?.agents ?? 0) - seatsOf(match, members));
+  return seats - seatsOf(match, roster) - guests;
 }
 
 async function fill(
@@ -64,26 +75,27 @@ async function fill(
   profile: Profile,
   match: Stored<Match>,
   pools: Map<string, WaitingTicket[]>,
-  agentsIn: (world: World) => number,
+  reportOf: (world: World) => ReportedWorld | undefined,
 ): Promise<void> {
   const { replica } = context;
   const world = replica.get("world", match.value.worldId);
   if (world?.value.state !== "open" || world.value.name === undefined) {
     return;
   }
-  if (replica.get("server", world.value.serverId)?.value.state !== "serving") {
+  const server = replica.get("server", world.value.serverId)?.value;
+  if (server?.state !== "serving") {
     return;
   }
-  if (context.isSuspect(world.value.serverId)) {
+  if (context.isSuspect(server.id)) {
     return;
   }
   const { latencyLimit } = profile;
-  const region = replica.get("server", world.value.serverId)?.value.region ?? "";
+  const { region = "" } = server;
   const isAccepted = (ticket: WaitingTicket): boolean =>
     latencyLimit === undefined || acceptsRegion(latencyLimit, ticket, region, replica.now());
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
-  let free = freeSeats(world.value, match.value, agentsIn(world.value));
+  let free = freeSeats(world.value, match.value, server, reportOf(world.value));
   const vacancies = [...match.value.vacancies];
   for (const team of new Set(match.value.vacancies)) {
     const pool = profile.poolOfTeam.get(team);
