@@ -2,11 +2,16 @@
 import { fromJson } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { PoolSchema, TicketState } from "@dm-env-rpc/protocol/matchmaker";
-import { expect, it } from "vitest";
+import { manualTime } from "@dm-env-rpc/transport/internal";
+import { describe, expect, it } from "vitest";
 import { House, profile } from "../../testing/house.ts";
+import { startMs } from "../../testing/start-ms.ts";
+import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import { matchmakerClient } from "../client/index.ts";
 import { MatchIndex } from "../director/indexes/match-index.ts";
-import { Replica } from "../replica.ts";
+import type { Kind, Records, Ticket } from "../model.ts";
+import { profileRecord } from "../profile.ts";
+import { put, Replica } from "../replica.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { Positions } from "./positions.ts";
@@ -148,4 +153,134 @@ it("the rate of matches follows its changes slowly", async () => {
   expect(await waitOf()).toEqual([1, Math.round(1_000 / 7)]);
   house.time.advance(1_000);
   expect(await waitOf()).toEqual([1, Math.round(1_000 / 4.9)]);
+});
+
+describe("the positions of tickets", () => {
+  /** Tickets that wait, or are matched with one of two profiles, as their matchmaker learns of them. */
+  async function open() {
+    const time = manualTime(startMs);
+    const replica = new Replica(memoryStore({ time }));
+    const matchIndex = new MatchIndex(replica, {}, () => {});
+    const positions = new Positions(replica, matchIndex, 1_000);
+    const write = async <K extends Kind>(kind: K, id: string, value: Records[K]): Promise<void> => {
+      await replica.commit([put(kind, id, replica.get(kind, id), value)]);
+    };
+    const urgent = fromJson(PoolSchema, { name: "urgent", tagPresentFilters: [{ tag: "urgent" }] });
+    for (const message of [profile(), profile({ name: "urgent", pools: [urgent] })]) {
+      await write("profile", message.name, profileRecord(message));
+    }
+    let age = 0;
+    const wait = async (id: string, more: Partial<Ticket> = {}): Promise<void> => {
+      age += 1;
+      await write("ticket", id, waitingTicket(id, { createdMs: startMs + age, ...more }));
+    };
+    /** Creates and matches tickets. */
+    const match = async (count: number, matchId = "any"): Promise<void> => {
+      for (let each = 0; each < count; each++) {
+        const id = `matched-${age}`;
+        await wait(id);
+        await write("ticket", id, waitingTicket(id, { state: "matched", matchId }));
+      }
+    };
+    for (const name of ["any", "urgent"]) {
+      await write("match", name, {
+        id: name,
+        profile: name,
+        worldId: "",
+        serverId: "",
+        state: "placed",
+        teams: [],
+        vacancies: [],
+        createdMs: startMs,
+      });
+    }
+    const of = (id: string) => {
+      const ticket = replica.get("ticket", id)?.value;
+      return ticket && positions.of(ticket);
+    };
+    return { time, positions, write, wait, match, of };
+  }
+
+  it("follow a change once the copy of the pool is positionMs old", async () => {
+    const { time, wait, write, of } = await open();
+    await wait("first");
+    await wait("second");
+    expect(of("second")?.position).toBe(2);
+    time.advance(500);
+    await write("ticket", "first", waitingTicket("first", { state: "cancelled" }));
+    expect(of("second")?.position).toBe(2);
+    time.advance(499);
+    expect(of("second")?.position).toBe(2);
+    time.advance(1);
+    expect(of("second")?.position).toBe(1);
+  });
+
+  it("are those of the pool in which the ticket is first, with the rate of its profile", async () => {
+    const { time, wait, match, of } = await open();
+    const urgent = { search: { doubles: {}, strings: {}, tags: ["urgent"] } };
+    await wait("first");
+    await wait("second", urgent);
+    await match(8, "any");
+    await match(2, "urgent");
+    time.advance(1_000);
+    expect(of("first")).toEqual({ position: 1, estimatedWaitMs: 125 });
+    expect(of("second")).toEqual({ position: 1, estimatedWaitMs: 500 });
+  });
+
+  it("have an estimated wait only from tickets that were waiting and are now in a match", async () => {
+    const { time, wait, write, match, of } = await open();
+    await wait("observed", { priority: -1 });
+    await match(3, "unknown");
+    await wait("failed");
+    await write("ticket", "failed", waitingTicket("failed", { state: "failed" }));
+    const joined = waitingTicket("joined", { state: "assigned", matchId: "any" });
+    await write("ticket", "joined", joined);
+    await write("ticket", "joined", { ...joined, state: "joined" });
+    time.advance(1_000);
+    expect(of("observed")).toEqual({ position: 1, estimatedWaitMs: undefined });
+  });
+
+  it("have a rate that is measured once per positionMs, over the time that has passed", async () => {
+    const { time, wait, match, of } = await open();
+    await wait("observed", { priority: -1 });
+    await match(6);
+    time.advance(999);
+    expect(of("observed")?.estimatedWaitMs).toBeUndefined();
+    time.advance(1_001);
+    // 6 tickets in 2 s.
+    expect(of("observed")?.estimatedWaitMs).toBeCloseTo(1_000 / 3);
+    await match(10);
+    time.advance(999);
+    expect(of("observed")?.estimatedWaitMs).toBeCloseTo(1_000 / 3);
+    time.advance(1);
+    // 3 + 0.3 * (10 - 3) tickets a second.
+    expect(of("observed")?.estimatedWaitMs).toBeCloseTo(1_000 / 5.1);
+  });
+
+  it("lose their estimated wait when no ticket has been matched for long", async () => {
+    const { time, wait, match, of } = await open();
+    await wait("observed", { priority: -1 });
+    const waitAfter = (seconds: number) => {
+      for (let second = 0; second < seconds; second++) {
+        time.advance(1_000);
+        of("observed");
+      }
+      return of("observed")?.estimatedWaitMs;
+    };
+    await match(10);
+    // The rate falls to 0.7 of itself each second: 10 * 0.7 ** 25 is above a thousandth, 0.7 ** 26 below.
+    expect(waitAfter(26)).toBeCloseTo(1_000 / (10 * 0.7 ** 25));
+    expect(waitAfter(1)).toBeUndefined();
+    await match(4);
+    expect(waitAfter(1)).toBe(250);
+  });
+
+  it("count no more matches once they are closed", async () => {
+    const { time, positions, wait, match, of } = await open();
+    await wait("observed", { priority: -1 });
+    positions.close();
+    await match(5);
+    time.advance(1_000);
+    expect(of("observed")).toEqual({ position: 1, estimatedWaitMs: undefined });
+  });
 });

@@ -90,6 +90,21 @@ describe("a suspect server", () => {
     expect(checks(house)).toBe(2);
   });
 
+  it("is checked once, however many agents give up their seats before it reports", async () => {
+    await using scene = await open();
+    const { house, server, giveUpSeat } = scene;
+    const others = await house.tickets(2);
+    await house.settle();
+    await giveUpSeat();
+    server.isUp = false;
+    await house.settle();
+    for (const ticketId of others) {
+      await house.frontend.cancelTicket({ ticketId });
+      await house.settle();
+    }
+    expect(checks(house)).toBe(1);
+  });
+
   it("is not checked twice at a time", async () => {
     await using scene = await open();
     const { house, server, giveUpSeat } = scene;
