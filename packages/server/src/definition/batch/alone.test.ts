@@ -253,7 +253,7 @@ const steps = fc.array(
     isAlone: fc.boolean(),
     withHand: fc.boolean(),
   }),
-  { maxLength: 25 },
+  { maxLength: 25, size: "max" },
 );
 
 describe("behaviour 71: a slot of a batch", () => {
@@ -320,7 +320,7 @@ describe("behaviour 71: a slot of a batch", () => {
             }
           },
         ),
-        { numRuns: 40 },
+        { numRuns: 20 },
       );
     },
     120_000,
