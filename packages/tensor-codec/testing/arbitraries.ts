@@ -13,14 +13,14 @@ export const shapes: fc.Arbitrary<number[]> = fc.array(fc.nat(5), { maxLength: 4
 const anys: fc.Arbitrary<Any> = fc.record({
   $typeName: fc.constant("google.protobuf.Any" as const),
   typeUrl: fc.string({ unit: "binary" }),
-  value: fc.uint8Array({ maxLength: 20 }),
+  value: fc.uint8Array({ maxLength: 20, size: "max" }),
 });
 
 /** Data of `length` elements: floats with any bits, including any NaN; integers of any size. */
 export function data(dtype: DType, length: number): fc.Arbitrary<TensorData> {
   const { bytes } = dtypes[dtype];
   if (dtype === "string") {
-    return fc.array(fc.string({ unit: "binary", maxLength: 40 }), fixed(length));
+    return fc.array(fc.string({ unit: "binary", maxLength: 40, size: "max" }), fixed(length));
   }
   if (dtype === "proto") {
     return fc.array(anys, fixed(length));

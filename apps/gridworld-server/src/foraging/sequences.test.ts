@@ -17,7 +17,7 @@ const plan = fc.record({
   penalty: fc.constantFrom(0, 0.25),
   ticks: fc.array(
     fc.array(fc.constantFrom(0, 1, 2, 3, 4, 5, 5, 5), { minLength: 6, maxLength: 6 }),
-    { minLength: 1, maxLength: 60 },
+    { minLength: 1, maxLength: 60, size: "max" },
   ),
 });
 
@@ -120,7 +120,7 @@ describe("any sequence", () => {
         fc.constantFrom("join", "leave", "enter", "remove", "reset", "step", "step"),
         fc.nat({ max: 5 }),
       ),
-      { maxLength: 80 },
+      { maxLength: 80, size: "max" },
     );
     fc.assert(
       fc.property(moves, fc.nat(), (calls, seed) => {

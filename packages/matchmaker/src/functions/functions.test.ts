@@ -117,7 +117,7 @@ describe("every built-in function", () => {
         skill: fc.nat(200),
         partySize: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })),
       }),
-      { selector: ({ id }) => id, maxLength: 40 },
+      { selector: ({ id }) => id, maxLength: 40, size: "max" },
     );
     fc.assert(
       fc.property(waiting, fc.integer({ min: 1, max: 5 }), (drawn, count) => {

@@ -411,7 +411,7 @@ describe("behaviour 73: a stream with several seats", () => {
           }),
           fc.record({ kind: fc.constant("reset" as const) }),
         ),
-        { maxLength: 20 },
+        { maxLength: 20, size: "max" },
       );
       await fc.assert(
         fc.asyncProperty(commands, async (plan) => {

@@ -27,6 +27,7 @@ const ignoreUnknown = { readUnknownFields: false };
 
 const entries = fc.uniqueArray(fc.record({ uid: uids, tensor: tensors }), {
   maxLength: 20,
+  size: "max",
   selector: ({ uid }) => uid,
 });
 

@@ -56,7 +56,7 @@ function library(isMasked: boolean, events: unknown[]): Writable {
   return receiver;
 }
 
-const body = (maxLength: number) => fc.uint8Array({ maxLength });
+const body = (maxLength: number) => fc.uint8Array({ maxLength, size: "max" });
 const sized = fc.constantFrom(0, 1, 125, 126, 127, 1_000).map((size) => new Uint8Array(size));
 const binary = fc.oneof(body(40), sized).map((bytes) => [{ first: 0x82, body: bytes }]);
 const valid = fc.oneof(
@@ -82,6 +82,7 @@ const rare = fc.oneof(
 const sent = fc
   .array(fc.oneof({ weight: 8, arbitrary: valid }, { weight: 1, arbitrary: rare }), {
     maxLength: 12,
+    size: "max",
   })
   .map((parts) => parts.flat());
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
