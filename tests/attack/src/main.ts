@@ -25,7 +25,7 @@ const quickPace: Pace = {
   reusesServers: true,
 };
 
-/** Runs of an attack that misses a bar; the best one counts. */
+/** Maximum number of runs of an attack that misses a bar; the best run counts. */
 const mostRuns = 3;
 
 async function main(): Promise<void> {
@@ -60,7 +60,7 @@ async function main(): Promise<void> {
   }
   for (const { attack, descriptors, ms } of await arena.exorcise()) {
     print(
-      `${attack}: ${descriptors} descriptors left, ${(ms / 1000).toFixed(0)} s after the attack or sooner`,
+      `${attack}: ${descriptors} descriptors left within ${(ms / 1000).toFixed(0)} s after the attack`,
     );
     const at = verdicts.findIndex(({ row }) => row.attack === attack);
     const verdict = verdicts[at];

@@ -7,7 +7,7 @@ export class Seen {
   sentBytes = 0;
   receivedBytes = 0;
   readonly counts: Record<string, number> = {};
-  /** Called at the first answer or event, which is that a connection is open. */
+  /** Called at the first answer or event; the first event is an open connection. */
   onFirst: () => void = () => {};
 
   /** Counts an answer or an event by its name. */
@@ -23,7 +23,7 @@ export class Seen {
 export interface Target {
   readonly host: string;
   readonly port: number;
-  /** Address that the attack comes from: not that of the other agents. */
+  /** Source address of the attack; the other agents have another one. */
   readonly from: string;
   readonly seen: Seen;
   /** Resolves when the attack's time is over. */

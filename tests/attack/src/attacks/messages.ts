@@ -95,7 +95,7 @@ const tensorOf = (kind: keyof typeof tensorFields, ...array: readonly Uint8Array
 const emptyField = Buffer.of(0x0a, 0);
 const fields = (count: number): Buffer => times(count, emptyField);
 
-/** A step of a small tensor that arrives as many chunks. */
+/** Chunks of one element, for an array of numbers. */
 const chunks = (count: number): Buffer => times(count, field(1, one));
 
 /** 65,000 settings with names of their own. */

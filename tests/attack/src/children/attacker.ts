@@ -26,7 +26,7 @@ export type Report =
       readonly counts: Readonly<Record<string, number>>;
     };
 
-/** The attackers of a network do not use the server's CPU. */
+/** A low priority, because real attackers are other machines, which do not use the server's CPU. */
 const niceness = 10;
 
 function send(report: Report): Promise<void> {

@@ -16,7 +16,7 @@ export interface Pace {
   readonly attackMs: Readonly<Record<Room, number>>;
   /** Time that the neighbour plays after the attack. */
   readonly afterMs: number;
-  /** True to attack a server again that withstood the last attack. */
+  /** True to reuse a server that withstood the last attack. */
   readonly reusesServers: boolean;
 }
 
@@ -30,10 +30,10 @@ const standstillMs = 10;
 /** A step of the neighbour that is not slow. */
 const fastMs = 100;
 
-/** Longest time that a recovery is waited for. */
+/** Maximum time to wait for a recovery. */
 const recoveryMs = 15_000;
 
-/** Longest attack by a message that the server does not answer. */
+/** Maximum duration of an attack whose message the server does not answer. */
 const untilAnsweredMs = 15_000;
 
 /** Memory in use above which a server is not reused. */
@@ -217,7 +217,7 @@ export class Arena implements AsyncDisposable {
     await this.#bystanders.ask("leave", { name: neighbour });
   }
 
-  /** Returns the steps of the neighbour since the last call, and records where the machine stood still. */
+  /** Returns the steps of the neighbour since the last call, and records when the machine stood still. */
   async #collect(): Promise<Played> {
     const other = await this.#bystanders.ask("steps", { name: control });
     if (other.failure !== undefined) {

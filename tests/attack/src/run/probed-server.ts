@@ -50,7 +50,7 @@ export class ProbedServer implements AsyncDisposable {
     return { now: bytesOf("VmRSS"), peak: bytesOf("VmHWM") };
   }
 
-  /** Lets the peak of memory start again from the memory in use. */
+  /** Resets the peak of memory to the memory in use. */
   forgetPeak(): void {
     writeFileSync(`/proc/${this.#program.process.pid}/clear_refs`, "5");
   }

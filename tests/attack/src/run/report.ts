@@ -51,7 +51,7 @@ export function tableRow(given: Verdict): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-/** Removes the report of an earlier run, which a run that is killed would leave in the sum. */
+/** Removes the report of an earlier run: if this run is killed, scripts/sum-reports.mjs must not count the old one. */
 export function removeReport(): void {
   rmSync(file, { force: true });
 }
