@@ -154,7 +154,7 @@ put('response: join', 'response', pb.EnvironmentResponse(join_world=pb.JoinWorld
     specs=pb.ActionObservationSpecs(
         actions={2**62: SPECS['bounded floats']},
         observations={1: SPECS['wide']}))))
-# Not a response, for the order of map entries is undefined and not ours.
+# Not a response: tests encode responses again, and the order of map entries is undefined.
 put('specs: many', 'specs', pb.ActionObservationSpecs(
     actions={1: SPECS['discrete'], 2**62: SPECS['bounded floats']},
     observations={uid: message for uid, message in enumerate(SPECS.values())}))

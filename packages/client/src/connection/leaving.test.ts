@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { joined } from "../testing/joined.ts";
 import { type Script, status } from "../testing/scripted-server.ts";
 
-/** Returns the script of a world whose steps wait for other agents until their agent leaves. */
+/** Returns a script that answers no step until the agent leaves, like a world that waits for other agents. */
 function waiting(): Script {
   let steps = 0;
   return {

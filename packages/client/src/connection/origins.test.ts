@@ -58,13 +58,13 @@ const mishaps: readonly (readonly [
     { origin: "connection", code: "INTERNAL" },
   ],
   [
-    "a wait that its timeout ends",
+    "a wait that reaches its timeout",
     silent,
     ({ environment }) => environment.step({}, { timeoutMs: 1 }),
     { origin: "client", code: "DEADLINE_EXCEEDED" },
   ],
   [
-    "a wait that its signal ends",
+    "a wait that is canceled by its signal",
     silent,
     ({ environment }) => environment.step({}, { signal: AbortSignal.abort("enough") }),
     { origin: "client", code: "CANCELLED" },
@@ -127,7 +127,7 @@ describe("the origin of errors", () => {
     expect(worldFate(error)).toBeUndefined();
   });
 
-  test("is independent of the fate of the world, which only the error of a lost stream has", async () => {
+  test("does not determine worldFate, which is defined only for the error of a lost stream", async () => {
     const { connection, server } = await connected(silent);
     const lost = connection.closed;
     const cause = new DmEnvRpcError("UNAVAILABLE", "power cut", { origin: "connection" });

@@ -131,8 +131,9 @@ export class ReconnectingStream {
             if (lostNow) {
               this.#lose(cause, open, reconnect, reopen);
             } else {
+              const error = lost(peer, open.length, cause);
               for (const exchange of open) {
-                exchange.onError(lost(peer, open.length, cause));
+                exchange.onError(error);
               }
             }
           }

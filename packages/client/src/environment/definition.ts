@@ -23,9 +23,11 @@ export type SpecsSource<T extends Specs> = T | ((settings: never) => T);
 export interface EnvironmentDefinition<A extends Specs = Specs, O extends Specs = Specs> {
   readonly actions: SpecsSource<A>;
   readonly observations: SpecsSource<O>;
-  /** Specs by which the settings of a create, a join and a reset are packed. */
+  /** Specs of a world's settings, for `createWorld` and `resetWorld`. */
   readonly settings?: Specs | undefined;
+  /** Specs of an agent's settings, for `join`. */
   readonly joinSettings?: Specs | undefined;
+  /** Specs of the settings of an agent's `reset`. */
   readonly resetSettings?: Specs | undefined;
 }
 

@@ -133,8 +133,8 @@ export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observat
   sendReset(ids?: readonly number[]): void;
 
   /**
-   * Steps some slots: by default the first ones, as many as there are actions. `recv` returns their
-   * steps; a `recv` that is already waiting includes them. An action for a slot that is being
+   * Steps one slot for each action: the slots `ids`, or by default the slots from 0 on. `recv` returns
+   * their steps; a `recv` that is already waiting includes them. An action for a slot that is being
    * recreated is dropped. A batch steps all its slots together.
    */
   send(actions: readonly Action[] | Action, ids?: readonly number[]): void;

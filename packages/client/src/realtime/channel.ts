@@ -42,7 +42,7 @@ interface Untaken<Observation> {
 
 /**
  * One environment that keeps running: polls for the newest observation, sends actions at once, and
- * accumulates rewards, never across the end of a sequence.
+ * adds up the rewards of each sequence.
  *
  * A poll sends the idle action, which is empty by default. After a sequence has ended, no poll is sent
  * until `take` has returned the end. A request that is in flight when a sequence ends begins the next
@@ -201,8 +201,8 @@ export class Channel<Action, Observation> {
   }
 
   /**
-   * Handles a failed request. A refused action does not end the environment: if the world is gone, the
-   * next poll fails. Any other error ends it.
+   * Handles a failed request. A refused action does not end the environment; if it was refused because
+   * the world is gone, the next poll fails too. Any other error ends the environment.
    */
   #rejected(error: unknown, generation: number, givenAt: number | undefined): void {
     if (givenAt === undefined || !(isRefusal(error) || isTensorError(error))) {

@@ -165,7 +165,7 @@ describe("behaviour 55: reset", () => {
 });
 
 describe("behaviour 56: vectors", () => {
-  test("an environment that is done resets by itself; its observation is null until then, and the others continue", async () => {
+  test("an environment that is done resets by itself; its observation is null until the next sequence begins, and the others continue", async () => {
     const { time, env } = await worlds(2, (index) => (index === 0 ? { sequenceLength: 2 } : {}));
     await blockingReset(env).reset();
     for (const i of [1, 2]) {
@@ -289,7 +289,7 @@ describe("behaviour 58: throttle", () => {
     await env.close();
   });
 
-  test("observes the sequence that an action in flight at the end begins, instead of resetting again", async () => {
+  test("adopts the sequence that an action in flight has begun, instead of resetting again", async () => {
     let begun = 0;
     const { env, servers } = await worlds(
       1,

@@ -40,7 +40,7 @@ const requestField = 2;
 const responseField = 3;
 const headerField = 4;
 
-/** No limit: the limits applied when the messages were received. */
+/** No limit, because the limits were already applied when the messages were received. */
 const noBudget = { maxMessageWork: Number.POSITIVE_INFINITY };
 
 /** Converts entries to bytes and back. */

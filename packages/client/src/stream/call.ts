@@ -31,7 +31,7 @@ export interface Exchange {
   onWait(): void;
   /** Receives a response of the same kind. */
   onResponse(response: ProcessResponse): void;
-  /** Receives the server's error, or the error that no response will arrive. */
+  /** Receives the error with which the server answered, or the reason why no response will arrive. */
   onError(error: Error): void;
   /**
    * Ends the caller's wait. Nothing more is sent; sent requests stay queued so that their responses

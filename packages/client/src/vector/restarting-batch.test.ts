@@ -173,7 +173,7 @@ describe("a batch whose world is gone", () => {
 });
 
 describe("a call of a batch rejects", () => {
-  test("if its error arrives before the first answered step", async () => {
+  test("if it fails before any step was answered", async () => {
     const { slots, server, joined } = failing();
     await using vector = await vectorize(2, slots, atOnce);
     server.isDown = true;

@@ -38,7 +38,7 @@ describe("the slots of a vector", () => {
   });
 
   test.each([0, -1, 1.5, 3])(
-    "allow a batchSize from 1 to their number: 2 slots with batchSize %d are refused",
+    "are refused with a batchSize that is not from 1 to their number: 2 slots, batchSize %d",
     async (batchSize) => {
       await expect(vectorize(2, scripted().factory, { batchSize })).rejects.toMatchObject(
         misuse(new RegExp(`^expected a batchSize from 1 to 2, received ${batchSize}`)),

@@ -30,7 +30,7 @@ export interface ElementType<D extends string, K extends KindOf<D>, A> {
   readonly dtype: D;
   /** The number of the DataType enum, which is also the field number in a Tensor's payload. */
   readonly dataType: DataType;
-  /** That field's name in the generated code. */
+  /** Name of the field in a Tensor's payload, in the generated code. */
   readonly payload: NonNullable<TensorMessage["payload"]["case"]>;
   readonly kind: K;
   /** Bytes of one element in memory; 0 for strings and protos. */

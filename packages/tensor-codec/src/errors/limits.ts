@@ -8,8 +8,8 @@ export interface Limits {
   /** Bytes of one string, in UTF-8. Default 2^24. */
   readonly maxStringBytes?: number | undefined;
   /**
-   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor; in any other message, the
-   * entries of all its maps and lists together, except numbers. A repeated key counts each time. Default 2^16.
+   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor. In any other message, all entries of its
+   * maps and lists together, except the numbers in lists of numbers. A repeated key counts each time. Default 2^16.
    */
   readonly maxEntries?: number | undefined;
   /** Dimensions of one tensor or spec. Default 64, which is NumPy's limit. */
@@ -42,7 +42,10 @@ export const defaultMaxDimensions: number = 64;
 /** The default of `maxMessageWork`: 2^18 units, which take at most 33 ms (docs/decisions/0015-a-budget-of-work.md). */
 export const defaultMaxMessageWork: number = 2 ** 18;
 
-/** The default of `maxMessageWork` for the messages of servers: 2^20. It is higher because only the client itself waits while it decodes. */
+/**
+ * The default of `maxMessageWork` for the messages of servers: 2^20. It is higher because a client that decodes keeps only
+ * itself waiting.
+ */
 export const defaultMaxResponseWork: number = 2 ** 20;
 
 /** Creates the error for a tensor with more elements than `maxElements`, before anything is allocated. */

@@ -37,7 +37,7 @@ export function statusCodeOf(number: number): StatusCode {
 }
 
 /**
- * Which party an error comes from:
+ * The party that an error comes from:
  *
  * - `server`: the server refused the request, or ended the stream with a status.
  * - `client`: the caller misused the API, exceeded a limit of its own side, or stopped waiting.
@@ -48,7 +48,7 @@ export type ErrorOrigin = "server" | "client" | "connection";
 
 /** Options of a DmEnvRpcError. */
 export interface DmEnvRpcErrorOptions extends ErrorOptions {
-  /** Which party the error comes from. Default `server`, which is right in a world's code. */
+  /** The party that the error comes from. Default `server`, which is right in a world's code. */
   readonly origin?: ErrorOrigin | undefined;
   /** Messages attached to the status, packed. */
   readonly details?: readonly Any[] | undefined;
@@ -56,7 +56,8 @@ export interface DmEnvRpcErrorOptions extends ErrorOptions {
 
 /**
  * An error with a status code (overview.md, "Errors"). Servers throw it to refuse a request, and failed
- * calls of a client reject with it, except that a value that does not fit its spec is a `TensorError`. `origin` distinguishes a refusal, a misuse and a lost connection.
+ * calls of a client reject with it; only a value that does not fit its spec is a `TensorError` instead.
+ * `origin` distinguishes a refusal, a misuse and a lost connection.
  */
 export class DmEnvRpcError extends Error {
   override readonly name = "DmEnvRpcError";

@@ -166,7 +166,7 @@ describe("pack", () => {
     );
   });
 
-  test("behaviour 19: messages are packed as Any with a registry, or packed already", () => {
+  test("behaviour 19: pack accepts Anys, and with a registry also messages, which it packs as Any", () => {
     const struct = create(StructSchema, {
       fields: { health: { kind: { case: "numberValue", value: 1.5 } } },
     });

@@ -156,8 +156,8 @@ export function pack(value: PackValue, options: PackOptions = {}): PackedTensor 
 /**
  * Packs a value for a spec and checks it against the spec.
  *
- * A scalar fills the shape. A typed array (for strings and protos a flat array) has as many elements as
- * the shape, whose variable dimension is inferred. Nested arrays and tensors must have the shape, except that
+ * A scalar fills the shape. A typed array (for strings and protos a flat array) must have as many elements as
+ * the shape; a variable dimension is inferred. Nested arrays and tensors must have the shape, except that
  * a packed tensor may have one element for all, or one negative dimension.
  *
  * The tensor borrows typed arrays and the data of tensors.
@@ -231,7 +231,7 @@ export function packFor(
   return { dtype, shape: resolved, data } as Tensor;
 }
 
-/** Packs a scalar for a spec; it fills a spec of any other shape. */
+/** Packs a scalar for a spec. If the spec has dimensions, the scalar fills them. */
 function fromScalar(
   type: AnyElementType,
   value: unknown,
@@ -262,7 +262,7 @@ function fromScalar(
 const scalarShape: readonly number[] = Object.freeze([]);
 const noOptions = Object.freeze({});
 
-/** Resolves a spec's shape for flat data of as many elements; one element is not broadcast. */
+/** Resolves a spec's shape for flat data, which must have as many elements: a single element is not broadcast. */
 function resolveFlat(
   shape: readonly number[],
   length: number,

@@ -31,7 +31,7 @@ export interface UnpackOptions {
  * The tensor borrows the packed tensor's data, which may be a view of the receive buffer; only a
  * broadcast allocates.
  *
- * @throws TensorError `shape`, `dtype` without a payload, or `limit`.
+ * @throws TensorError `shape`, `limit`, or `dtype` if the payload is unset.
  * @example
  * const { dtype, shape, data } = unpack(decodeTensor(bytes));
  */

@@ -38,7 +38,7 @@ export function packTensor(tensor: PackedTensor): TensorMessage {
  * Unpacks the tensor in a generated message: `unpack` the result to infer a variable dimension or
  * to broadcast a single element. Data is copied, except that the tensor shares the memory of uint8 data.
  *
- * @throws TensorError `dtype` without a payload; `value` for an element that its dtype cannot hold, which
+ * @throws TensorError `dtype` if the payload is unset; `value` for an element that its dtype cannot hold, which
  * only a message built by hand has.
  */
 export function unpackTensor(message: TensorMessage): PackedTensor {

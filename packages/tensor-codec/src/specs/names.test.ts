@@ -24,7 +24,7 @@ describe("behaviour 15: nested names", () => {
     expect(flat["arm.joints"]).toEqual(t.float32([7]));
   });
 
-  test("a record with a spec's fields in it is a record", () => {
+  test("a record whose specs are named like the fields of a spec is a record", () => {
     expect(Object.keys(flattenSpecs({ a: { dtype: t.bool(), shape: t.bool() } }))).toEqual([
       "a.dtype",
       "a.shape",

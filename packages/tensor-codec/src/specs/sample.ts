@@ -128,7 +128,7 @@ function drawFloat(
   if (Number.isFinite(max)) {
     return max + Math.log(1 - random());
   }
-  // Box and Muller's; 1 - random() is never 0.
+  // The Box-Muller transform; 1 - random() is never 0.
   return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 }
 

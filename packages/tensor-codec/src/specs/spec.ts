@@ -2,7 +2,7 @@
 import type { DType, NumericDType, Scalar, TensorData } from "../dtypes/dtype.ts";
 import type { PackedTensor, Tensor } from "../tensors/tensor.ts";
 
-/** Elements along each dimension; at most one is negative, which makes it variable. */
+/** Number of elements along each dimension. At most one number is negative: that dimension is variable. */
 export type Shape = readonly number[];
 
 /** An inclusive bound: one scalar for all elements, or an array with one bound per element. */

@@ -20,7 +20,7 @@ export type Tensor<D extends DType = DType> = D extends DType
       readonly dtype: D;
       readonly shape: readonly number[];
       readonly data: TensorData<D>;
-      /** Never present: tells the compiler that this is not a PackedTensor. */
+      /** Never present. It lets the compiler refuse a PackedTensor where a Tensor is needed. */
       readonly packed?: never;
     }
   : never;
@@ -36,7 +36,7 @@ export type PackedTensor<D extends DType = DType> = D extends DType
       readonly dtype: D;
       readonly shape: readonly number[];
       readonly data: TensorData<D>;
-      /** Never present: tells the compiler that this may not be a Tensor. */
+      /** Never present; see `packed` of Tensor. */
       readonly packed?: true;
     }
   : never;

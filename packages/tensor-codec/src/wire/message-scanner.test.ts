@@ -35,7 +35,7 @@ const malformed = (text: string) => ({
   value: expect.objectContaining({ reason: "malformed", message: expect.stringContaining(text) }),
 });
 
-describe("a message other than a step is held to", () => {
+describe("the limits of a message other than a step", () => {
   test.each<[string, (count: number) => Bytes]>([
     ["protos", (n) => create(array(protos, times(n - 1, delimited(1, []))))],
     ["strings", (n) => create(array(strings, times(n - 1, delimited(1, []))))],
@@ -43,7 +43,7 @@ describe("a message other than a step is held to", () => {
     ["settings in parts", (n) => times(n, create(delimited(settings, [])))],
     ["keys to list", (n) => delimited(listProperty, times(n, delimited(1, [])))],
     ["keys to read", (n) => delimited(readProperty, times(n, delimited(1, [])))],
-  ])("maxEntries: %s", (_, bytes) => {
+  ])("bound its entries: %s", (_, bytes) => {
     expect(readRequest(bytes(9), { maxEntries: 8 })).toEqual(refused("at most 8 entries"));
     expect(readRequest(bytes(8), { maxEntries: 8 })).not.toHaveProperty("case", "malformed");
   });
@@ -74,7 +74,7 @@ describe("a message other than a step is held to", () => {
     ["unknown fields", 44, (n) => create(times(n, [...tag(15, 0), 0]))],
     ["unknown fields next to the request", 48, (n) => times(n, [...tag(15, 0), 0])],
     ["unknown fields in a group", 47, (n) => group(15, times(n - 1, [...tag(15, 0), 0]))],
-  ])("maxMessageWork: %s", (_, most, bytes) => {
+  ])("bound its work: %s", (_, most, bytes) => {
     const limits = { maxMessageWork: 48 };
     expect(readRequest(bytes(most + 1), limits)).toEqual(refused("(maxMessageWork)"));
     expect(readRequest(bytes(most), limits)).not.toHaveProperty("case", "malformed");
@@ -84,19 +84,19 @@ describe("a message other than a step is held to", () => {
     ["packed", (n) => create(setting(delimited(shape, times(n, [1]))))],
     ["one by one", (n) => create(setting(times(n, varintField(shape, 1))))],
     ["in chunks", (n) => create(setting(times(n / 5, delimited(shape, times(5, [1])))))],
-  ])("64 dimensions of a shape, %s", (_, bytes) => {
+  ])("bound the dimensions of a shape, 64 by default: %s", (_, bytes) => {
     expect(readRequest(bytes(65))).toEqual(refused("at most 64 dimensions in a shape"));
     expect(readRequest(bytes(60))).toMatchObject({ case: "createWorld" });
   });
 
-  test("its maxDimensions for each shape", () => {
+  test("bound the dimensions of each shape, not of all shapes together", () => {
     const square = delimited(shape, [1, 1]);
     const bytes = create(setting(square), setting(square, delimited(1, [121])));
     expect(readRequest(bytes, { maxDimensions: 2 })).toMatchObject({ case: "createWorld" });
     expect(readRequest(bytes, { maxDimensions: 1 })).toEqual(refused("(maxDimensions)"));
   });
 
-  test("the wire types of its fields", () => {
+  test("are not reached by a field of another wire type, which is malformed", () => {
     expect(readRequest(create(varintField(settings, 2)))).toEqual(
       malformed("wire type 2 of field 1"),
     );
@@ -105,7 +105,7 @@ describe("a message other than a step is held to", () => {
     );
   });
 
-  test("the same limits in a server's answer", () => {
+  test("apply to a server's response, too", () => {
     const codec = createResponseCodec({ maxEntries: 8 });
     const property = delimited(1, delimited(1, [112]));
     const read = (count: number) => {
@@ -116,7 +116,7 @@ describe("a message other than a step is held to", () => {
     expect(read(8)).toMatchObject({ case: "readProperty" });
   });
 
-  test("counts that restart with each message", () => {
+  test("count each message from zero", () => {
     const codec = createRequestCodec({ maxEntries: 8, maxMessageWork: 100 });
     const bytes = Uint8Array.from(create(array(floats, delimited(1, times(100, [0, 0, 0, 0])))));
     for (let i = 0; i < 9; i++) {

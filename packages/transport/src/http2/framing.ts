@@ -17,8 +17,8 @@ const firstAllocationBytes = 16 * 1024;
 const chunkOverheadBytes = 256;
 
 /**
- * Memory of an incomplete message grows by this factor. The system provides pages as they are filled, and what was outgrown
- * waits for a garbage collection.
+ * Memory of an incomplete message grows by this factor. A large factor costs little, because the system provides pages only as
+ * they are filled; a small one leaves more outgrown memory to the garbage collector.
  */
 const growth = 4;
 

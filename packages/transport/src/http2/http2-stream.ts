@@ -27,7 +27,7 @@ const messagesPerWrite = 32;
 /** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
 const resumesPerTurn = 64;
 
-/** A flush counts the bytes of earlier ones if this many were not taken yet. */
+/** A flush first counts the bytes of earlier flushes if at least this many of them are still unsent. */
 const untakenBytes = 16 * 1024;
 
 /** Options that both sides of a gRPC call share. */
@@ -258,7 +258,7 @@ export abstract class Http2MessageStream<
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
     }
-    // A peer that reads has taken the last turn's bytes by now; all of a turn may exceed a limit for a moment.
+    // This turn's bytes are not counted yet: a peer that reads takes them at once, even if they exceed a limit.
     if (this.http2.writableLength >= untakenBytes) {
       this.#account?.count();
     }
@@ -338,7 +338,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Counts what node:http2 reads while it is paused as it arrives. */
+  /** Counts each chunk that node:http2 reads ahead of a paused stream when the chunk arrives. */
   #countReadAhead(): void {
     const account = this.#account;
     if (account !== undefined) {
@@ -349,7 +349,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Resets a stream of many pieces: more would arrive for as long as it is open. */
+  /** Counts a piece. Resets the stream if there are too many, because more would arrive while it is open. */
   #countPiece(): void {
     if (this.done || this.#account?.piece() !== false) {
       return;

@@ -26,7 +26,7 @@ function watched() {
   };
 }
 
-test("chunks count in the turn in which they arrive, once the consumer is behind", () => {
+test("once the consumer is behind, each chunk counts when it arrives", () => {
   const { stream, push, counts } = watched();
   push(20_000);
   expect(counts()).toEqual([0, 0, 0]);
@@ -53,7 +53,7 @@ test("a small chunk behind others does not keep the memory of its read", () => {
   expect(received[2]).toBe(readBytes);
 });
 
-test("owned copies what is less than a quarter of the memory that it keeps", () => {
+test("owned copies a chunk that is less than a quarter of the memory that it keeps", () => {
   const read = new ArrayBuffer(readBytes);
   const small = Buffer.from(read, 0, readBytes / 4 - 1);
   const large = Buffer.from(read, 0, readBytes / 4);

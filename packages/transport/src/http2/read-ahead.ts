@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 /** Memory of a chunk in addition to its bytes: an object and its place in a list. */
 const chunkOverheadBytes = 256;
 
-/** A chunk keeps the memory of a whole read; one that is less than this share of it is copied. */
+/** A chunk keeps the memory of a whole read alive. A chunk that is less than this share of the read is copied. */
 const pinnedShare = 1 / 4;
 
 /** No client sends many chunks that are shorter than the prefix of a message. */
@@ -22,14 +22,15 @@ export function owned(chunk: Buffer): Buffer {
 
 /** Events of read-ahead. */
 interface ReadAheadEvents {
-  /** The consumer is behind, and a chunk more counts in `readableLength`. */
+  /** A chunk arrived while the consumer was behind; `readableLength` includes it. */
   onGrowth(): void;
-  /** A chunk that no client sends in numbers. */
+  /** A chunk arrived that is so short that clients hardly ever send one. */
   onPiece(): void;
 }
 
 /**
- * The chunks that node:http2 reads for a stream, up to a window of 4 MiB while the consumer is behind, in chunks of any size.
+ * Reports the chunks that node:http2 reads while the consumer is behind: up to a window of 4 MiB, in chunks of any size.
+ * Copies those that would keep much more memory than their own bytes.
  */
 export class ReadAhead {
   /** Overhead of the chunks since the consumer fell behind, in bytes. */

@@ -5,8 +5,7 @@ export interface BackoffOptions {
   /** Number of failed attempts in a row after which no further attempt is made. Default 5. */
   readonly maxAttempts?: number | undefined;
   /**
-   * Upper bound of the delay before the second attempt, in ms; it doubles with each attempt.
-   * Default 100.
+   * Upper bound of the first delay, in ms; it doubles with each further attempt. Default 100.
    */
   readonly initialMs?: number | undefined;
   /** Upper bound of every delay, in ms. Default 10,000. */

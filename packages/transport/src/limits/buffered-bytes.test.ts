@@ -279,7 +279,7 @@ test("messages inflate in turn, 16 MiB at a time, and 100,000 messages of ended 
   buffered.stop();
 });
 
-test("what a stream counts itself ends it in the same turn, and frees what it still holds at the next survey", async () => {
+test("a stream that counts too many bytes ends in the same turn; if it still holds bytes at the next survey, it is failed again", async () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,
@@ -308,7 +308,7 @@ test("what a stream counts itself ends it in the same turn, and frees what it st
   buffered.stop();
 });
 
-test("a stream whose peer has read since the survey is not ended for another", () => {
+test("a stream whose peer has read since the survey is not ended because of another stream's bytes", () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,

@@ -49,7 +49,7 @@ describe("a table of limits", () => {
   it("refuses unknown limits by name", () => {
     const given = { maxDog: 1 };
     expect(() => readLimits<string>({ ...table }, given, "setting")).toThrow(
-      'there is no setting "maxDog"; there are: maxDogs, maxBowlBytes, barkMs, idleMs',
+      'unknown setting "maxDog": expected one of maxDogs, maxBowlBytes, barkMs, idleMs',
     );
   });
 });

@@ -41,7 +41,7 @@ export function readLimits<Name extends string>(
       continue;
     }
     throw new RangeError(
-      `there is no ${what} "${name}"; there are: ${Object.keys(table).join(", ")}`,
+      `unknown ${what} "${name}": expected one of ${Object.keys(table).join(", ")}`,
     );
   }
   const limits = Object.entries<Limit>(table).map(([name, limit]) => {

@@ -43,7 +43,8 @@ export class ListenLimitTable {
   };
   /**
    * Bytes of one request that Connect decodes: over Connect or gRPC-Web, and of `routes`. Keep it small: Connect
-   * decodes a request into objects of up to 100 times its size before other limits apply. A service may set its own `readMaxBytes`. Default 256 KiB.
+   * decodes a request into objects of up to 100 times its size before other limits apply. A service may set its own
+   * `readMaxBytes`. Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**

@@ -28,9 +28,9 @@ export interface ConnectionOptions {
   /** Time limit for connecting, up to the first frame of the server, in ms. Default 10,000. */
   readonly connectTimeoutMs?: number | undefined;
   /**
-   * Interval of the pings to the server, in ms; the connection is closed if a ping is unanswered for
-   * as long. Other gRPC servers close connections that ping too often; ask the server's operator
-   * before you go below 300,000. 0 for none. Default 330,000 over HTTP/2, and none over WebSockets.
+   * Interval of the pings to the server, in ms; the connection is closed if a ping is not answered
+   * within one interval. Other gRPC servers close connections that ping too often; ask the server's
+   * operator before you go below 300,000. 0 disables pings. Default 330,000 over HTTP/2, and none over WebSockets.
    * Independently, TCP keep-alive detects a lost server within about 30 s while nothing is being sent.
    */
   readonly pingIntervalMs?: number | undefined;

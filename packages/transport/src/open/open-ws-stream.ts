@@ -79,7 +79,7 @@ export async function openWebSocketStream(
 }
 
 /**
- * Pings the server, and closes the connection if a ping is unanswered for as long as the interval.
+ * Pings the server, and closes the connection if a ping is not answered within one interval.
  */
 function keepAlive(webSocket: WebSocket, intervalMs: number): () => void {
   if (intervalMs <= 0) {

@@ -129,7 +129,7 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
     events?.onPartial();
   };
   if (side === "server") {
-    // The library would parse all that a closed socket has buffered at once, and the stream would drop it.
+    // Drops what a closed socket has buffered. The library would parse all of it in one turn, for a stream that drops it.
     network.prependListener("close", () => network.read());
   }
   network.on("data", onData);

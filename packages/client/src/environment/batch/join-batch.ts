@@ -24,6 +24,9 @@ const slotObservations = [
   "slot_failures",
 ] as const;
 
+/** Largest number of rows: it is sent as an int32. */
+const maxRows = 2 ** 31 - 1;
+
 /** Options of a join with several rows. */
 type RowsOptions = BatchJoinOptions | SeatsJoinOptions;
 
@@ -41,11 +44,11 @@ const [slotMasks, rowMasks] = [["reset_mask", "reset_seeds"], ["begin_mask"]] as
 export function rowsSettings(options: RowsOptions): Settings {
   const size = sizeOf(options);
   const setting = isBatch(options) ? "batch" : "seats";
-  const isCount = Number.isInteger(size) && size >= 1 && size <= 2 ** 31 - 1;
+  const isCount = Number.isInteger(size) && size >= 1 && size <= maxRows;
   if (!isCount) {
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `"${setting}": expected an integer of at least 1, received ${size}`,
+      `"${setting}": expected an integer from 1 to ${maxRows}, received ${size}`,
       { origin: "client" },
     );
   }
@@ -62,7 +65,7 @@ export function rowsSettings(options: RowsOptions): Settings {
   };
 }
 
-/** Returns the settings of a join or a reset that seed slots. */
+/** Returns the settings that seed the slots, for a join or a reset. */
 export function seedSettings(
   seed: bigint | readonly bigint[] | undefined,
 ): Readonly<Record<string, PackValue>> {

@@ -42,6 +42,6 @@ const encoding: PackedEncoding<IntegerArray> = {
 
 /** `repeated int32` and `repeated uint32`: varints, truncated to the 32 bits of an element. */
 export function varints32<A extends IntegerArray>(): PackedEncoding<A> {
-  // `allocate` makes the array that is read into.
+  // The cast is safe: `allocate` determines the type of the array.
   return encoding as PackedEncoding<A>;
 }

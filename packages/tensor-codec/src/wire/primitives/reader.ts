@@ -201,13 +201,13 @@ export class Reader {
     }
   }
 
-  /** Skips the unknown field whose tag was read. */
+  /** Skips the unknown field whose tag was read, and spends 1 unit of work. */
   skip(tag: number): void {
     this.spend(1);
     this.pass(tag);
   }
 
-  /** Skips the field whose tag was read. */
+  /** Skips the field whose tag was read; only fields within a group cost work. */
   pass(tag: number): void {
     const groups: number[] = [];
     let current = tag;
@@ -233,7 +233,10 @@ export class Reader {
           break;
         case endGroupType:
           if (groups.pop() !== current >>> 3) {
-            throw this.malformed("the end of the group that is open", `of group ${current >>> 3}`);
+            throw this.malformed(
+              "the end of the group that is open",
+              `the end of group ${current >>> 3}`,
+            );
           }
           break;
       }

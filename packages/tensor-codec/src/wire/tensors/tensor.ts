@@ -22,7 +22,7 @@ export function encodeTensor(packed: PackedTensor): Uint8Array {
  * Its data is a view of `bytes` where alignment allows, and changes with them; with `copy: true` it is
  * a copy.
  *
- * @throws TensorError `malformed` with the offset, `limit`, or `dtype` without a payload.
+ * @throws TensorError `malformed` with the offset, `limit`, or `dtype` if the payload is unset.
  */
 export function decodeTensor(bytes: Uint8Array, options: CodecOptions = {}): PackedTensor {
   const readOptions = readOptionsOf(options);
