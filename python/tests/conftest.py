@@ -28,16 +28,16 @@ WORLDS = {
 """The file of each sample and template world, and the names under which the tests play it."""
 
 FOR_TWO = ("tug", "tic-tac-toe")
-"""Worlds that wait for a second agent: no environments of Gymnasium, which have one."""
+"""Worlds that wait for a second agent; environments of Gymnasium have only one, so they cannot play them."""
 
 REAL_TIME = ("realtime", "stone", "page")
-"""Worlds that do not wait for their agents: no seed gives their sequences again."""
+"""Worlds that do not wait for their agents, so no seed repeats their sequences."""
 
 OWN = ("cart-pole", "catch", "walk")
 """Worlds that give each agent an environment of its own."""
 
 SAMPLES = [name for names in WORLDS.values() for name in names if name not in FOR_TWO + REAL_TIME]
-"""All others."""
+"""All other worlds."""
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def test_gymnasiums_check_passes_in_real_time(sample, name):
     options = {"address": sample(name), **options_of(name)}
     with RemoteEnv(**options) as env:
         env.spec = EnvSpec(ID, RemoteEnv, nondeterministic=True, kwargs=options)
-        # To close another while this one plays needs a second seat.
+        # The check of close() makes a second environment, and the page has only one seat.
         check_env(env, skip_render_check=True, skip_close_check=name == "page")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors go from process to process."""
+"""Errors can be sent to another process."""
 
 import pickle
 
@@ -31,6 +31,6 @@ def test_an_error_survives_pickling(kind):
 
 
 @pytest.mark.parametrize("kind", ERRORS)
-def test_an_error_can_be_made_of_itself_as_async_vector_env_does(kind):
+def test_an_error_can_be_created_from_another_one_as_async_vector_env_does(kind):
     error = kind(kind("it broke", "UNAVAILABLE", "mend it"))
     assert str(error) == "UNAVAILABLE: it broke; mend it"

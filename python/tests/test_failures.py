@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that die, freeze and come back: an error in time, and the next reset works."""
+"""Servers that die, freeze and come back: calls raise an error in time, and the next reset works."""
 
 import contextlib
 import functools
@@ -95,7 +95,7 @@ class Single(RemoteEnv):
 
 
 class Parallel(RemoteParallelEnv):
-    """PettingZoo's with the calls of a vector."""
+    """A PettingZoo environment with the calls of a vector."""
 
     def step(self, actions):
         return super().step(dict(zip(self.possible_agents, actions, strict=True)))
@@ -124,7 +124,7 @@ def eventually(call):
 
 
 def step_until_error(envs):
-    """The first error of steps, and the seconds of the call that raised it."""
+    """Returns the first error of a step, and the seconds that this step took."""
     for _ in range(100):
         start = time.monotonic()
         try:
@@ -181,7 +181,7 @@ def test_closing_never_raises_nor_waits_for_a_frozen_server(server, kind):
     envs.close()
 
 
-def test_a_reset_after_a_restart_needs_no_error_before(server):
+def test_a_reset_works_after_a_restart_even_if_no_call_raised_an_error(server):
     env = eventually(lambda: RemoteEnv(server.address, **OPTIONS))
     eventually(env.reset)
     server.kill()

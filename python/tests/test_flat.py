@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spaces as Stable-Baselines3 needs them, without it."""
+"""Spaces in the form that Stable-Baselines3 needs, tested without Stable-Baselines3."""
 
 import numpy as np
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The README's programs run as they stand there."""
+"""The programs in the README run unchanged."""
 
 import re
 

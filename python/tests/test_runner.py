@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environments are called from threads, from inside event loops, and are forgotten."""
+"""Environments can be called from threads and inside event loops, and need not be closed."""
 
 import asyncio
 import subprocess

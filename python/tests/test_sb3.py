@@ -15,7 +15,7 @@ from dm_env_rpc_gym import RemoteEnv
 from dm_env_rpc_gym.sb3 import RemoteVecEnv
 
 
-def test_ends_and_infos_are_those_of_their_own_vector(worlds):
+def test_ends_and_infos_are_those_of_dummy_vec_env(worlds):
     address = worlds["signposts"]
     referee = DummyVecEnv([lambda: RemoteEnv(address)] * 2)
     envs = RemoteVecEnv(address, 2)
@@ -34,7 +34,7 @@ def test_ends_and_infos_are_those_of_their_own_vector(worlds):
 
 @pytest.mark.parametrize(
     ("name", "observations"),
-    # The grid would pass for an image, too small for the layers that SB3 has for those.
+    # Without the grid: SB3 would treat it as an image, and it is too small for SB3's layers for images.
     [("cart-pole", None), ("gridworld", ["position", "level", "food", "step"]), ("coins", None)],
 )
 def test_ppo_learns_from_a_sample_world(sample, name, observations):

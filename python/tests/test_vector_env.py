@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RemoteVectorEnv does what Gymnasium's SyncVectorEnv does over as many RemoteEnv."""
+"""RemoteVectorEnv behaves like Gymnasium's SyncVectorEnv with the same number of RemoteEnv."""
 
 import functools
 from contextlib import closing
@@ -20,7 +20,7 @@ SLOTS = 3
 
 
 def both(address, mode, **options):
-    """The referee, and what it judges."""
+    """Returns the referee, a SyncVectorEnv, and the RemoteVectorEnv to compare with it."""
     make = functools.partial(RemoteEnv, address, **options)
     referee = SyncVectorEnv([make] * SLOTS, autoreset_mode=mode)
     return referee, RemoteVectorEnv(address, SLOTS, autoreset_mode=mode, **options)
@@ -72,7 +72,7 @@ def test_a_vector_is_gymnasiums_own(sample, name, mode):
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize("name", REAL_TIME)
 def test_a_vector_in_real_time_restarts_as_gymnasiums_own(sample, name, mode):
-    # No seed gives its sequences again: what holds is the form, and where sequences begin.
+    # No seed repeats a sequence, so only the form is compared, and where sequences begin.
     slots = 1 if name == "page" else SLOTS
     options = options_of(name, 4)
     make = functools.partial(RemoteEnv, sample(name), **options)

@@ -27,6 +27,6 @@ def test_every_clock_of_the_gridworld_is_played():
     assert {"gridworld" if clock == "lockstep" else clock for clock in clocks} == set(played)
 
 
-def test_exceptions_are_of_worlds_that_there_are():
+def test_every_excepted_world_exists():
     names = {name for names in WORLDS.values() for name in names}
     assert {*FOR_TWO, *REAL_TIME, *OWN, *SAMPLES} == names

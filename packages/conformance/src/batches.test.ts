@@ -10,7 +10,7 @@ import { t } from "@dm-env-rpc/tensor-codec";
 import type { ConformanceConfig } from "./config.ts";
 import { describeConformance } from "./vitest.ts";
 
-/** Counts to the length of its sequence, from a drawn number. */
+/** Counts its steps up to the length of the sequence. Each sequence draws a number, which depends on the seed. */
 const counter = defineEnvironment({
   name: "counter",
   settings: { length: withDefault(t.int32({ min: 1 }), 1_000) },
@@ -36,7 +36,7 @@ const counter = defineEnvironment({
   },
 });
 
-/** The same for every agent in the world. */
+/** Counts ticks, which all agents of the world observe. */
 const clock = defineWorld({
   name: "clock",
   settings: { length: withDefault(t.int32({ min: 1 }), 1_000) },

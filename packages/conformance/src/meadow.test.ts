@@ -39,7 +39,7 @@ function describeMeadow(
   } & Pick<ServeOptions, "singleWorld" | "premade">,
 ): void {
   describeConformance({
-    name: `a meadow, ${what}`,
+    name: `a meadow ${what}`,
     protocol,
     config: { ...meadowConfig, clock, ...policies, ...config },
     start: async () => {
@@ -50,24 +50,24 @@ function describeMeadow(
 }
 
 for (const clock of Object.keys(clocks) as ClockName[]) {
-  describeMeadow(clock, { clock });
+  describeMeadow(`on the clock ${clock}`, { clock });
 }
 for (const clock of Object.keys(clocks) as ClockName[]) {
   const create = { ...meadowConfig.create, min_agents: 3 };
   const shortSequence = { create: { length: 4, min_agents: 3 }, count: 4 };
-  describeMeadow(`that needs three agents, ${clock}`, {
+  describeMeadow(`that needs three agents, on the clock ${clock}`, {
     clock,
     config: { agents: { min: 3, max: 8 }, create, shortSequence },
   });
 }
 for (const protocol of ["connect", "grpc-web"] as const) {
-  describeMeadow(protocol, { protocol });
+  describeMeadow(`over ${protocol}`, { protocol });
 }
 
-describeMeadow("that blocks, drains and has resets wait", {
+describeMeadow("whose leaves block, destroys drain and resets wait", {
   policies: { onLeave: "block", onDestroy: "drain", onReset: "wait" },
 });
-describeMeadow("that needs two agents, blocks, drains and has resets wait", {
+describeMeadow("that needs two agents, whose leaves block, destroys drain and resets wait", {
   policies: { onLeave: "block", onDestroy: "drain", onReset: "wait" },
   config: {
     agents: { min: 2, max: 8 },
@@ -75,10 +75,10 @@ describeMeadow("that needs two agents, blocks, drains and has resets wait", {
     shortSequence: { create: { length: 4, min_agents: 2 }, count: 4 },
   },
 });
-describeMeadow("that ends sequences and worlds", {
+describeMeadow("whose leaves terminate sequences and destroys are forced", {
   policies: { onLeave: "terminate", onDestroy: "force" },
 });
-describeMeadow("one at a time", { singleWorld: true, config: { worlds: "one" } });
+describeMeadow("on a server with one world", { singleWorld: true, config: { worlds: "one" } });
 describeMeadow("that is premade", {
   singleWorld: true,
   premade: [{ settings: { length: 1_000_000 } }],

@@ -122,8 +122,8 @@ export class Stage {
   }
 
   /**
-   * Returns the number of agents that had to join a world until a first step was answered; undefined if no
-   * step was answered or no agent could join, which checks report better.
+   * Returns the number of agents that had to join a world until a first step was answered. Returns undefined if no
+   * step was answered or no agent could join; the checks report these faults with more detail.
    */
   async neededAgents(): Promise<number | undefined> {
     const mostAgents = 8;

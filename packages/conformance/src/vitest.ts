@@ -28,7 +28,7 @@ export interface DescribeOptions {
 
 /**
  * Declares a Vitest suite with a test for each check that applies to the server. A check in `knownFailing`
- * must fail. A check that the world lacks something for is skipped, with the reason on standard error.
+ * must fail. A check that needs something that the world lacks is skipped, with the reason on standard error.
  *
  * @example
  * describeConformance({

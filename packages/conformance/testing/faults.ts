@@ -42,7 +42,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "this.#requests.splice(Math.max(this.#next, this.#requests.length - 1), 0, request);",
     foundBy: "3.order-of-queued-steps",
   },
-  "an end that is told twice": {
+  "an end that is delivered twice": {
     replace: "this.#become(seat, idle); pending.reply(",
     by: `this.#become(seat, { kind: "ended", seat, state, reward, saved: undefined, excused: false });
          pending.reply(`,
@@ -146,7 +146,7 @@ export const faults: Readonly<Record<string, Fault>> = {
     by: "if (action === undefined) { continue; }",
     foundBy: "34.unknown-action",
   },
-  "an observation that must not be asked for twice": {
+  "an observation that must not be requested twice": {
     replace: "entries.add(entry);",
     by: `if (entries.has(entry)) throw unknownUid("observation", uid, this.observations);
          entries.add(entry);`,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CartPole in many slots: a batch on one stream or a stream each with the official client, or a vector in process."""
+"""CartPole in many slots: with the official client as a batch or with a stream each, or as a vector in this process."""
 
 import threading
 import time
@@ -62,7 +62,7 @@ class Batch(_Slots):
 
 
 class Streams(_Slots):
-  """A stream for each slot, which step together: a thread each, as the official client blocks."""
+  """A stream for each slot; all slots step together, each in its own thread, because the official client blocks."""
 
   def __init__(self, port, count):
     super().__init__(count)

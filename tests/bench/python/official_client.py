@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The official client: DmEnvAdaptor in lock-step, its streams and specs where several are in flight."""
+"""The official client: DmEnvAdaptor in lock-step; its stream and specs directly if several steps are in flight."""
 
 import time
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in Python as the official package means one to be written: grpcio and its helpers."""
+"""A server in Python, written as the official package suggests: with grpcio and the helpers of the package."""
 
 from concurrent import futures
 
@@ -66,7 +66,7 @@ class _Service(dm_env_rpc_pb2_grpc.EnvironmentServicer):
 
 def serve(game):
   """Serves a game and returns the port."""
-  # A stream takes a thread for as long as it lives.
+  # A stream occupies a thread until it ends.
   server = grpc.server(
       futures.ThreadPoolExecutor(max_workers=128),
       options=[('grpc.max_send_message_length', -1), ('grpc.max_receive_message_length', -1)],

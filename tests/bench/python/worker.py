@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker of the benchmark: takes commands, one JSON text a line, as src/worker/protocol.ts has them."""
+"""A worker of the benchmark. It receives commands, one JSON text per line, as src/worker/protocol.ts defines them."""
 
 import json
 import os
@@ -105,7 +105,7 @@ class Worker:
 
 
   def missing(self, peers):
-    """Tries each in a process of its own: a package that is installed in part may end it."""
+    """Tries each peer in its own process, because a package that is only partly installed may end the process."""
     reasons = {peer: _reason([sys.executable, __file__, 'try', peer]) for peer in peers}
     return {'missing': {peer: reason for peer, reason in reasons.items() if reason is not None}}
 
@@ -122,7 +122,7 @@ def _versions_of(*names):
 
 
 def _reason(command):
-  """Why a command fails; None if it does not."""
+  """Returns the reason why a command fails; None if it does not fail."""
   try:
     tried = subprocess.run(command, capture_output=True, text=True, timeout=90)
   except subprocess.TimeoutExpired:
@@ -142,7 +142,7 @@ def main():
     except BaseException:
       answer = {'error': traceback.format_exc()}
     print(json.dumps(answer), flush=True)
-  # Threads of grpcio would keep it.
+  # Threads of grpcio would keep the process alive.
   os._exit(0)
 
 

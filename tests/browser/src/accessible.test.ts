@@ -26,38 +26,45 @@ async function violationsOf(page: Page): Promise<readonly string[]> {
 }
 
 describe.each(chromium)("the page in $name is accessible", (browser) => {
-  test.each(["light", "dark"])("in its %s colours, on a phone and beyond", async (theme) => {
-    const worlds = [gridworld(lockstep())];
-    const settings = { min_agents: 2 };
-    await using server = await serve({ worlds, premade: [{ settings }, { settings }], page: true });
-    await using opened = await openPage(browser, server.url);
-    const { page } = opened;
-    await page.setBypassCSP(true);
-    await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
-    for (const [width, world] of [
-      [390, "gridworld-1"],
-      [1_200, "gridworld-2"],
-    ] as const) {
-      await page.setViewport({ width, height: 800 });
-      await page.goto(server.url);
-      await says(page, "gridworld-1");
-      expect(await violationsOf(page)).toEqual([]);
-      await page.goto(`${server.url}/#/replay`);
-      await says(page, "Recording");
-      expect(await violationsOf(page)).toEqual([]);
-      await page.goto(`${server.url}/#/world/${world}`);
-      await page.locator("::-p-text(Take a seat)").click();
-      await says(page, "Waiting for the sequence");
-      expect(await violationsOf(page)).toEqual([]);
-      await using connection = await connect(server.url);
-      const environment = await connection.join(world);
-      await environment.reset();
-      await says(page, "Your turn");
-      expect(await violationsOf(page)).toEqual([]);
-      await page.locator("::-p-text(Leave)").click();
-      await says(page, "You have left");
-    }
-  });
+  test.each(["light", "dark"])(
+    "in its %s colours, on a phone and on wider screens",
+    async (theme) => {
+      const worlds = [gridworld(lockstep())];
+      const settings = { min_agents: 2 };
+      await using server = await serve({
+        worlds,
+        premade: [{ settings }, { settings }],
+        page: true,
+      });
+      await using opened = await openPage(browser, server.url);
+      const { page } = opened;
+      await page.setBypassCSP(true);
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+      for (const [width, world] of [
+        [390, "gridworld-1"],
+        [1_200, "gridworld-2"],
+      ] as const) {
+        await page.setViewport({ width, height: 800 });
+        await page.goto(server.url);
+        await says(page, "gridworld-1");
+        expect(await violationsOf(page)).toEqual([]);
+        await page.goto(`${server.url}/#/replay`);
+        await says(page, "Recording");
+        expect(await violationsOf(page)).toEqual([]);
+        await page.goto(`${server.url}/#/world/${world}`);
+        await page.locator("::-p-text(Take a seat)").click();
+        await says(page, "Waiting for the sequence");
+        expect(await violationsOf(page)).toEqual([]);
+        await using connection = await connect(server.url);
+        const environment = await connection.join(world);
+        await environment.reset();
+        await says(page, "Your turn");
+        expect(await violationsOf(page)).toEqual([]);
+        await page.locator("::-p-text(Leave)").click();
+        await says(page, "You have left");
+      }
+    },
+  );
 
   test("with only the keyboard", async () => {
     await using server = await serve({

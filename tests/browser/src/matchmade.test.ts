@@ -12,7 +12,7 @@ const token = "token-of-the-tabs";
 /** A machine may pause for seconds. */
 const patient = { timeoutMs: 60_000 };
 
-/** A world of two agents in a tab, which a matchmaker creates; and an agent of it in a page. */
+/** A tab whose server a matchmaker uses for worlds of two agents; it can also play as one of the agents. */
 const tab = `
   import { connect } from "@dm-env-rpc/client";
   import { joinMatch, matchmakerClient } from "@dm-env-rpc/matchmaker/client";

@@ -23,7 +23,7 @@ const spectators = createClient(SpectatorService, createGrpcTransport({ baseUrl 
 const boards = await Promise.all((await worldsOf(2)).map(framesOf));
 const drawn = boards.map((pictures, board) => drawBoard(pictures, board * (side + 16)));
 const width = boards.length * (side + 16) - 16;
-const label = "Two boards of npm start: agents walk to food and load it together";
+const label = "Two boards of npm start: agents walk to food and collect it together";
 await writeFile(
   file,
   `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${side}" width="${width}" height="${side}" role="img" aria-label="${label}">

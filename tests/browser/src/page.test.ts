@@ -99,7 +99,7 @@ describe.each(chromium)("the page in $name", (browser) => {
     await says(page, /count \[\]\s*7/);
   });
 
-  test("behaviour 75: a viewer whose page stands still delays no tick", async () => {
+  test("behaviour 75: a viewer whose page is frozen delays no tick", async () => {
     await using server = await serve({ worlds: [numbers], premade: [{}], page: true });
     await using connection = await connect(server.url);
     const environment = await connection.join("numbers-1");

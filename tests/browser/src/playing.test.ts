@@ -26,7 +26,7 @@ async function press(page: Page, text: string): Promise<void> {
   await page.locator(`::-p-text(${text})`).click();
 }
 
-/** Walks between 0 and 9; a step over the edge is refused, and masked where it is on it. */
+/** Walks from 0 to 9. The mask excludes steps over either end; a step to the right from 5 is refused. */
 const walk = defineEnvironment({
   name: "walk",
   actions: { move: t.int8({ min: -1, max: 1 }) },

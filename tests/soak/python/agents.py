@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Agents with the official package and plain grpcio, for the soak of the matchmaker.
 
-They play one sequence of each match, until standard input has a line or ends, and print the
+They play one sequence of each match, until standard input receives a line or closes, and print the
 events of tests/soak/src/matchmaking/events.ts.
 """
 

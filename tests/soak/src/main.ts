@@ -15,10 +15,10 @@ import { counting, type WorldCounters, zeroCounters } from "./world.ts";
 
 const usage = `Usage: npm run soak -- [PART...] [--quick]
 
-Plays with servers over HTTP/2, from other processes, and adds up:
+Plays with servers over HTTP/2, from other processes, and checks that every step is accounted for:
   crowds      1,000 agents in one world in lockstep, then 2,000 agents in 500 worlds, a minute each
-  sessions    16,384 and 32,768 sessions with a world each, over few connections and over one each,
-              which step for a minute
+  sessions    16,384 and 32,768 sessions with a world each, over few connections and then over one each;
+              they step for a minute
   churn       100,000 worlds created, joined, stepped and destroyed; the heap ends where it began
   matchmaker  three matchmakers on one Redis, four servers and 120 agents in TypeScript, Python and
               Go, while matchmakers, servers, agents and Redis are killed and suspended, Redis loses

@@ -117,7 +117,7 @@ export const batchChecks: readonly Check[] = [
         await step(batch);
         await step(batch);
         const before = (await step(batch)).of("episode_length");
-        // No mask in which slots could be exchanged.
+        // An asymmetric mask, so that a server that confuses slots fails.
         const after = await step(batch, { reset_mask: [1, 0, 0] });
         const lengths = after.of("episode_length");
         const expected = [0, before[1], before[2]];
@@ -274,7 +274,7 @@ async function untilEnd(batch: AgentConnection) {
   throw new Mismatch(`the end of a sequence within ${mostSteps} steps`, "none");
 }
 
-/** Steps until every row has ended; one that has ended stays so. */
+/** Steps until every row has ended once. */
 async function untilAllEnd(rows: AgentConnection, masks: Masks): Promise<void> {
   const ended = new Set<number>();
   for (let steps = 0; steps < mostSteps; steps++) {

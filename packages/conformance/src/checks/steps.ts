@@ -156,7 +156,7 @@ export const stepChecks: readonly Check[] = [
           for (const observation of observations) {
             const entry = agent.observations.byUid.get(observation.uid);
             if (entry === undefined) {
-              throw new Mismatch("what was asked for", `${observation.uid}`);
+              throw new Mismatch("only requested observations", `UID ${observation.uid}`);
             }
             checkObservation(entry.name, entry.spec, observation);
           }
@@ -188,7 +188,10 @@ export const stepChecks: readonly Check[] = [
         expectThat(apart <= 1, "as many turns for each", counts.join(" and "));
         const waiting = agents.find(({ outstanding }) => outstanding);
         if (waiting === undefined) {
-          throw new Mismatch("one agent to wait while it is the other's turn", "no step open");
+          throw new Mismatch(
+            "one agent to wait while it is the other's turn",
+            "no agent that waits",
+          );
         }
         await stage.staysOpen(waiting.keepStepping(), "the step of the agent whose turn it is not");
         await stage.drive(agents, () => !waiting.outstanding);
@@ -206,7 +209,7 @@ export const stepChecks: readonly Check[] = [
       },
     },
     "others-wake": {
-      title: "If agents choose when to wake up, each wakes only after all sleep.",
+      title: "If agents choose when to wake up, a step waits while another agent is awake.",
       notFor: needsAll(needsSeveral(2), needsClock("wakeUp")),
       async run(stage) {
         const { one, other } = await stage.twoRunning();

@@ -103,7 +103,7 @@ export const streamChecks: readonly Check[] = [
         const expected = asked.map(({ length }) => length).join();
         expectThat(
           received === expected,
-          `as many observations as asked for: ${expected}`,
+          `as many observations as requested: ${expected}`,
           received,
         );
       },
@@ -147,7 +147,9 @@ export const streamChecks: readonly Check[] = [
           const legal = state === "RUNNING" || state === "TERMINATED" || state === "INTERRUPTED";
           expectThat(legal, "RUNNING, TERMINATED or INTERRUPTED", state);
           const twice = state !== "RUNNING" && states[i - 1] !== "RUNNING";
-          expectThat(!twice, "RUNNING between two ends, and first", () => states.join(", "));
+          expectThat(!twice, "RUNNING as the first state and between two ends", () =>
+            states.join(", "),
+          );
         });
       },
     },

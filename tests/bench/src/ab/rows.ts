@@ -11,7 +11,7 @@ export interface StepRows {
   readonly modes: readonly Mode[];
 }
 
-/** Contenders of those tables that this repository implements. */
+/** Contenders that this repository implements. */
 const own = ["ours", "ours-each", "ours-reuse", "reuse", "environments"];
 
 /** Tables of steps without the other contenders. */

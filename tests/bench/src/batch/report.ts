@@ -49,7 +49,7 @@ export function report(findings: Findings): { readonly text: string; readonly mi
   );
   const judged = [...judgeRatios(findings), ...judgeFloors(findings), ...judgeServers(findings)];
   const parts = [
-    `Medians of ${turns} turns (of growth, fewer), contenders in turns; in brackets CPU µs of an environment step, server + client.`,
+    `Medians of ${turns} turns (fewer in the growth tables); all contenders play in turns. In brackets: CPU µs of an environment step, server + client.`,
     section("slots", beside, findings),
     section("growth, slots", grown, findings),
     section("growth, observations; slots", sized, findings),

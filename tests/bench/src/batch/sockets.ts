@@ -6,10 +6,10 @@ import { serve } from "@dm-env-rpc/server";
 import { oursAt } from "../peers/ours.ts";
 import type { Peer } from "../peers/peer.ts";
 
-/** The socket of the server that listens on a port, too. */
+/** Returns the path of the Unix domain socket of the server whose TCP port is `port`. */
 const pathOf = (port: number): string => join(tmpdir(), `dm-env-rpc-bench-${port}.sock`);
 
-/** One environment over a Unix domain socket, on a server that listens on TCP, too. */
+/** One environment over a Unix domain socket. The same process also serves TCP, whose port identifies the socket. */
 export const unixSocket: Peer = {
   ...oursAt((port) => `unix:${pathOf(port)}`),
   async serve({ world }) {

@@ -105,7 +105,7 @@ function images(shape: readonly [number, number, number]) {
   });
 }
 
-/** Random numbers that take about 1 ms of CPU; the same number everywhere, however fast the machine is. */
+/** Number of random numbers to draw, about 1 ms of CPU. It is a constant, so the time depends on the machine. */
 const busyRounds = 600_000;
 
 /** An environment that computes. */

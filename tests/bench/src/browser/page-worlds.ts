@@ -69,7 +69,7 @@ export interface Canvas {
   readonly seconds: number;
 }
 
-/** Measures lock-step with a world in a page, and what its relay takes of it. */
+/** Measures lock-step with a world in a page, and how much of the time its relay takes. */
 export async function measureLockStep(
   options: Options,
   onProgress: (text: string) => void,

@@ -5,7 +5,7 @@ import { moveAt, type Peer } from "../peers/peer.ts";
 import { joinOptions } from "./served.ts";
 import { type Agent, inLoops, inRounds } from "./turns.ts";
 
-/** As many environments as steps are in flight, each on a connection of its own, all stepped before the next step. */
+/** As many environments as steps are in flight, each with its own connection. A round steps each once, and waits for all. */
 export const environmentsInRounds: Peer = inRounds(join);
 
 /** The same environments, each stepped in a loop of its own. */

@@ -12,7 +12,7 @@ export interface Agent {
 
 type Join = (load: Load, port: number) => Promise<Agent>;
 
-/** As many agents as steps are in flight, all of which have stepped before the next step. */
+/** As many agents as steps are in flight. A round steps each agent once, and waits for all. */
 export function inRounds(join: Join): Peer {
   return {
     serve: served,

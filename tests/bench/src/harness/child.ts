@@ -120,7 +120,7 @@ function start(program: string, args: readonly string[], role: string): Child {
   };
 }
 
-/** Returns why peers of Python that need packages of their own cannot run, by name. */
+/** Returns the reasons why Python peers that need further packages cannot run, by name. */
 export async function missingPeers(
   options: ChildOptions,
   peers: readonly string[],

@@ -6,7 +6,7 @@ const doublings = 40;
 
 /** Counts durations in buckets of growing width, without memory per sample. */
 export interface Histogram {
-  /** Adds a duration of any unit, as long as it is at least 2^-10 of it. */
+  /** Adds a duration, in any unit; values below 2^-10 count as 2^-10. */
   record(value: number): void;
   /** Duration below which a share `p` (0 to 1) of the samples lies; NaN without samples. */
   quantile(p: number): number;

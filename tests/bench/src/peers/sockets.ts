@@ -17,7 +17,7 @@ export async function listenOn(server: Server | Http2Server): Promise<Served> {
   };
 }
 
-/** Counts whole messages of one size in chunks of any. */
+/** Counts complete messages of `size` bytes in chunks of any size. */
 export function messageCounter(size: number): (chunkBytes: number) => number {
   let bytes = 0;
   return (chunkBytes) => {

@@ -124,7 +124,7 @@ async function measureGrown(
     for (let repetition = 1; repetition <= repetitions; repetition++) {
       onProgress(`repetition ${repetition} of ${repetitions}: ${label}`);
       await using pair = await startPair(options, { server: "ours", client: "ours" }, load);
-      // A warm server, so that it grows for this client alone.
+      // Warms the server up, so that later growth is caused only by this client.
       await pair.connect("reader", 1);
       await pair.client.ask("play", { group: "reader", inFlight: 1, durationMs: playMs });
       await pair.client.ask("close", { group: "reader" });

@@ -27,7 +27,7 @@ export interface Commands {
   usage: { ask: { collect?: boolean }; answer: Usage };
   /** Versions of its runtime and libraries. */
   versions: { ask: Record<never, never>; answer: { versions: Record<string, string> } };
-  /** Why peers that need packages of their own cannot run here, by name; Python workers alone. */
+  /** Reasons why peers that need further packages cannot run here, by name; Python workers only. */
   missing: { ask: { peers: readonly string[] }; answer: { missing: Record<string, string> } };
 }
 

@@ -5,9 +5,9 @@ import { createInterface } from "node:readline";
 
 /** A process of the soak: it prints events as lines of JSON, and can be killed and frozen. */
 export class Actor<Event extends object> implements AsyncDisposable {
-  /** The address that it listens on, once it has printed it; rejects if it ends before. */
+  /** Address that the process listens on. Resolves when the process prints it; rejects if the process ends first. */
   readonly url: Promise<string>;
-  /** Resolves when it has ended. */
+  /** Resolves when the process has ended. */
   readonly ended: Promise<void>;
   readonly #process: ChildProcess;
 
@@ -15,7 +15,7 @@ export class Actor<Event extends object> implements AsyncDisposable {
   constructor(program: string, args: readonly string[], onEvent: (event: Event) => void) {
     const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
     this.#process = child;
-    // A process that is gone needs no orders.
+    // Writing to a process that has exited is not an error.
     child.stdin.on("error", () => {});
     this.ended = once(child, "close").then(() => {});
     this.url = new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ export class Actor<Event extends object> implements AsyncDisposable {
     this.url.catch(() => {});
   }
 
-  /** Requests the end of its work. */
+  /** Asks the process to finish its work. */
   finish(): void {
     this.#process.stdin?.end("end\n");
   }

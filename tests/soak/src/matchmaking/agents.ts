@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents that play one sequence of each match, until their standard input has a line or ends:
+// Agents that play one sequence of each match, until their standard input receives a line or closes:
 // node agents.js --matchmaker ADDRESS... --agents N --name NAME --token TOKEN
 import { once } from "node:events";
 import { setTimeout } from "node:timers/promises";
@@ -8,7 +8,7 @@ import type { Environment } from "@dm-env-rpc/client";
 import { joinMatch, matchmakerClient, type TicketAssignment } from "@dm-env-rpc/matchmaker/client";
 import type { AgentEvent } from "./events.ts";
 
-/** Time for the other agents of a match to come: longer than seats are reserved. */
+/** Time for the other agents of a match to join: longer than seats are reserved. */
 const patienceMs = 7_000;
 /** Time between two steps. */
 const stepMs = 25;
@@ -19,14 +19,14 @@ const { values } = parseArgs({
     agents: { type: "string", default: "1" },
     name: { type: "string", default: "typescript" },
     token: { type: "string", default: "" },
-    // Other languages need them; here they are part of the client.
+    // Accepted because all agents get the same arguments; this client has its own descriptors.
     descriptors: { type: "string" },
   },
 });
 const matchmaker = matchmakerClient(values.matchmaker, { token: values.token });
 const ending = new AbortController();
 
-/** The other agents of a match did not come. */
+/** The other agents of a match did not join. */
 class Alone extends Error {}
 
 async function live(agent: string): Promise<void> {
@@ -118,7 +118,7 @@ async function begin(environment: Environment): ReturnType<Environment["reset"]>
   ]);
   if (outcome === late) {
     first.catch(() => {});
-    throw new Alone(`the others did not come within ${patienceMs} ms`);
+    throw new Alone(`the others did not join within ${patienceMs} ms`);
   }
   late.abort();
   return await first;

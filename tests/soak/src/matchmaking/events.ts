@@ -6,7 +6,7 @@ export const fates = [
   "finished",
   /** Its world or the connection to it was lost. */
   "lost",
-  /** The other agents of its match did not come; it left. */
+  /** The other agents of its match did not join, so it left. */
   "alone",
   /** The matchmaker reported that its ticket failed. */
   "failed",
@@ -47,6 +47,6 @@ export interface WorldEvent {
 export interface Flood {
   readonly calls: number;
   readonly refused: number;
-  /** Calls that another reason ended. */
+  /** Calls that failed for another reason. */
   readonly failed: number;
 }

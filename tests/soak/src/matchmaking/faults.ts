@@ -9,11 +9,11 @@ export interface Fault {
   /** True if it is part of the short run. */
   readonly isQuick?: boolean;
   /**
-   * Provokes the fault, and ends it if it has an end. Recovery counts from `provoked`; for faults that
-   * stop the service while they last, from their end.
+   * Provokes the fault, and ends it if it has an end.
    *
    * @param allow Sets the fates that the fault explains.
-   * @returns What happened in it, for the table.
+   * @returns The time from which recovery counts: the start of the fault, or the end of a fault that stops the service
+   *   while it lasts.
    */
   provoke(fleet: Fleet, allow: (permits: Permits) => void): Promise<Provoked>;
 }
@@ -22,6 +22,7 @@ export interface Fault {
 export interface Provoked {
   /** Time from which recovery counts, in milliseconds since 1970. */
   readonly sinceMs: number;
+  /** Figures of the fault, for the table. */
   readonly note?: string;
   /** Restores what the fault took away, after the recovery. */
   readonly mend?: () => Promise<void>;

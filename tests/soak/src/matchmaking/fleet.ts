@@ -75,7 +75,7 @@ export class Fleet implements AsyncDisposable {
   readonly #cleanUp: AsyncDisposableStack;
   readonly #matchmakers: Matchmaker[] = [];
   readonly #servers: WorldServer[] = [];
-  /** The matchmaker that said last that it leads. */
+  /** The matchmaker that last reported that it leads. */
   #leader: Matchmaker | undefined;
 
   private constructor(

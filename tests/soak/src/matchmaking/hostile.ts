@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A caller that floods matchmakers with tickets, watches, registrations and connections from an
-// address of its own, until its standard input has a line or ends: node hostile.js TOKEN MATCHMAKER...
+// address of its own, until its standard input receives a line or closes: node hostile.js TOKEN MATCHMAKER...
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -14,7 +14,7 @@ const localAddress = "127.0.0.66";
 /** Calls of each kind in flight at each matchmaker. */
 const inFlight = 64;
 const connections = 300;
-/** Time between two calls of one line of calls. */
+/** Pause between successive calls of one loop. */
 const paceMs = 20;
 
 const [token = "", ...matchmakers] = process.argv.slice(2);

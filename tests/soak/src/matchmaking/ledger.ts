@@ -129,7 +129,10 @@ export class Ledger {
     return this.#turns.size;
   }
 
-  /** Resolves with the time at which every agent has made a first step since a time; undefined if one has not by `untilMs`. */
+  /**
+   * Resolves with the time by which every agent had made a first step after `sinceMs`; undefined if an agent has made none
+   * by `untilMs`.
+   */
   async allBegan(sinceMs: number, untilMs: number): Promise<number | undefined> {
     if (!(await this.#when(() => this.missing(sinceMs).length === 0, untilMs))) {
       return undefined;
@@ -138,14 +141,14 @@ export class Ledger {
     return Math.max(...again.map((at = sinceMs) => at));
   }
 
-  /** Returns the agents that have made no first step since a time. */
+  /** Returns the agents that have made no first step since `sinceMs`. */
   missing(sinceMs: number): string[] {
     return [...this.#turns.keys()].filter(
       (agent) => (this.#begins.get(agent)?.at(-1) ?? 0) < sinceMs,
     );
   }
 
-  /** Returns the longest time between two times in which no sequence began. */
+  /** Returns the longest pause between `fromMs` and `toMs` in which no sequence began. */
   longestPauseMs(fromMs: number, toMs: number): number {
     let last = fromMs;
     let longest = 0;

@@ -10,7 +10,7 @@ const ticks = 20;
 const maxWorlds = 60;
 const [token = "", ...matchmakers] = process.argv.slice(2);
 
-/** The agents that `seats` counts are those of the match; the world itself admits more, and counts. */
+/** A world that admits more agents than its match has (`seats`), so that it can report an overbooked match. */
 const counted = defineWorld({
   name: "counted",
   settings: { seats: t.int32({ min: 1, max: 100 }) },

@@ -26,7 +26,7 @@ export const groupSize = 4;
 const longMs = 3_600_000;
 const plenty = 10_000_000;
 
-/** Times and limits that no measurement meets. */
+/** Times and limits so large that no measurement reaches them. */
 const wanted: Partial<MatchmakerSettings> = {
   serverLeaseMs: longMs,
   maxWaitMs: longMs,
@@ -58,7 +58,7 @@ const byCount = create(MatchProfileSchema, {
   worldType: "simulated",
 });
 
-/** Tickets match only if their skills are equal; every ticket has another. */
+/** Matches only tickets of equal skill. Every ticket has a different skill, so none match. */
 const bySkill = create(MatchProfileSchema, {
   name: "equals",
   pools: [{ name: "all" }],
@@ -141,7 +141,7 @@ export async function registerServers(
   }
 }
 
-/** Calls with numbers up to `count`, some hundreds at a time, or at a rate. */
+/** Calls `call` with the numbers from 0 to `count` - 1, at most 256 at a time, and at most `perSecond` per second. */
 export async function callAll(
   count: number,
   call: (number: number) => Promise<unknown>,

@@ -11,14 +11,17 @@ const perSecond = 200;
 /** Makes a call at a fixed rate, whether or not earlier ones have been answered, and measures how long each takes. */
 export class Probe {
   readonly times: number[] = [];
-  /** CPU time of this thread between two turns of the event loop: of a quiet machine, the time for which it was blocked. */
+  /**
+   * CPU time of this thread between two turns of the event loop, in ms. On a quiet machine this is the time for which the
+   * loop was blocked.
+   */
   readonly held: number[] = [];
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #pending = new Set<Promise<void>>();
 
   constructor(call: () => Promise<unknown>) {
-    let due = performance.now();
     // A call that the event loop made late counts from the time at which it was due.
+    let due = performance.now();
     let cpu = process.threadCpuUsage();
     this.#timer = setInterval(() => {
       const { user, system } = process.threadCpuUsage(cpu);
