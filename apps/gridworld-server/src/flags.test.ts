@@ -20,6 +20,7 @@ describe("the command line", () => {
       maxWorlds: 1000,
       idleWorldMs: 600_000,
       graceMs: 5000,
+      metricsPort: undefined,
       matchmaking: undefined,
       show: undefined,
     });
@@ -27,7 +28,7 @@ describe("the command line", () => {
 
   it("sets every option", () => {
     const args =
-      "--host ::1 --port 0 --allow-insecure --tls-cert c --tls-key k --tls-ca a --clock realtime --ticks-per-second 30 --destroy drain --listen-backlog 9 --max-worlds 7 --idle-world-ms 0 --grace-ms 1";
+      "--host ::1 --port 0 --allow-insecure --tls-cert c --tls-key k --tls-ca a --clock realtime --ticks-per-second 30 --destroy drain --listen-backlog 9 --max-worlds 7 --idle-world-ms 0 --grace-ms 1 --metrics-port 9";
     expect(readFlags(args.split(" "))).toMatchObject({
       host: "::1",
       port: 0,
@@ -40,6 +41,7 @@ describe("the command line", () => {
       maxWorlds: 7,
       idleWorldMs: 0,
       graceMs: 1,
+      metricsPort: 9,
     });
     const matchmaking =
       "--matchmaker a:1 --matchmaker b:2 --advertise c:3 --region north --max-agents 9 --matchmaker-token t --matchmaker-ca m";

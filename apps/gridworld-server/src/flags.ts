@@ -46,6 +46,7 @@ export interface Flags extends Pace {
   readonly maxWorlds: number;
   readonly idleWorldMs: number;
   readonly graceMs: number;
+  readonly metricsPort: number | undefined;
   /** Undefined: every client may create and join worlds. */
   readonly matchmaking: MatchmakingFlags | undefined;
   readonly show: "help" | "version" | undefined;
@@ -67,6 +68,7 @@ where
                          reaches the address may use the server
   --listen-backlog N     connections that may wait to be accepted; the kernel's own
                          limit also applies (4096)
+  --metrics-port N       port for Prometheus metrics at /metrics; 0 picks one (no metrics)
   --page                 serves a page at the same address on which people watch the
                          boards and, without --matchmaker, play; every client that
                          reaches the address may watch
@@ -116,6 +118,7 @@ const options = {
   "tls-ca": { type: "string" },
   "allow-insecure": { type: "boolean", default: false },
   "listen-backlog": { type: "string", default: String(defaultLimits.listenBacklog) },
+  "metrics-port": { type: "string" },
   page: { type: "boolean", default: false },
   clock: { type: "string", default: "lockstep" },
   "deadline-ms": { type: "string" },
@@ -177,6 +180,10 @@ export function readFlags(args: readonly string[]): Flags {
     maxWorlds: integer("--max-worlds", values["max-worlds"], 1, 1_000_000),
     idleWorldMs: integer("--idle-world-ms", values["idle-world-ms"], 0, maxMs),
     graceMs: integer("--grace-ms", values["grace-ms"], 0, maxMs),
+    metricsPort:
+      values["metrics-port"] === undefined
+        ? undefined
+        : integer("--metrics-port", values["metrics-port"], 0, 65_535),
     matchmaking: matchmaking(values),
     show: values.help ? "help" : values.version ? "version" : undefined,
   };

@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs";
 import type { ServeHooks } from "@dm-env-rpc/matchmaker/registration";
 import { type Authorize, type ListenTls, type Server, serve } from "@dm-env-rpc/server";
+import { addServerMetrics, type MetricsEndpoint, serveMetrics } from "@dm-env-rpc/server/metrics";
+import { collectDefaultMetrics, Registry } from "prom-client";
 import { clocks } from "./clocks.ts";
 import { type Flags, help, readFlags, type TlsFiles } from "./flags.ts";
 import { createLog } from "./log.ts";
@@ -23,8 +25,7 @@ async function main(): Promise<void> {
   const { matchmaking } = flags;
   if (matchmaking === undefined) {
     const server = await serveBoards(flags);
-    stopOnSignals(server, flags.graceMs);
-    process.stdout.write(`listening on ${server.url}\n`);
+    await run(server, server, flags);
     return;
   }
   const registered = await serveForMatchmaker(
@@ -32,8 +33,34 @@ async function main(): Promise<void> {
     flags,
     matchmaking,
   );
-  stopOnSignals(registered, flags.graceMs);
-  process.stdout.write(`listening on ${registered.server.url}\n`);
+  await run(registered, registered.server, flags);
+}
+
+/** @param served The server, with its registration if it has one. */
+async function run(served: Pick<Server, "close">, server: Server, flags: Flags): Promise<void> {
+  const metrics = await exposeMetrics(server, flags);
+  stopOnSignals(served, metrics, flags.graceMs);
+  process.stdout.write(`listening on ${server.url}\n`);
+  if (metrics !== undefined) {
+    process.stdout.write(`metrics at ${metrics.url}\n`);
+  }
+}
+
+async function exposeMetrics(
+  server: Server,
+  { host, metricsPort }: Flags,
+): Promise<MetricsEndpoint | undefined> {
+  if (metricsPort === undefined) {
+    return undefined;
+  }
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  addServerMetrics(server, registry);
+  return await serveMetrics(registry, {
+    host: host.startsWith("unix:") ? undefined : host,
+    port: metricsPort,
+    onError: (error) => process.stderr.write(`metrics: ${error.message}\n`),
+  });
 }
 
 const log = createLog((text) => process.stderr.write(text));
@@ -92,14 +119,22 @@ function readPem(flag: string, file: string): Buffer {
   }
 }
 
-function stopOnSignals(server: Pick<Server, "close">, graceMs: number): void {
+function stopOnSignals(
+  server: Pick<Server, "close">,
+  metrics: MetricsEndpoint | undefined,
+  graceMs: number,
+): void {
   let signals = 0;
   const stop = (): void => {
     signals += 1;
-    server.close({ graceMs: signals === 1 ? graceMs : 0 }).then(
-      () => process.exit(0),
-      (error: unknown) => fail(error),
-    );
+    // Metrics can be scraped until the server is closed.
+    server
+      .close({ graceMs: signals === 1 ? graceMs : 0 })
+      .then(() => metrics?.close())
+      .then(
+        () => process.exit(0),
+        (error: unknown) => fail(error),
+      );
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);

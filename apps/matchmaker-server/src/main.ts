@@ -6,6 +6,7 @@ import { redisStore } from "@dm-env-rpc/matchmaker/redis";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
+import { serveMetrics } from "@dm-env-rpc/server/metrics";
 import type { ListenTls, OpenTls } from "@dm-env-rpc/transport";
 import { pino } from "pino";
 import { authorizeBy, readAgentTokens } from "./authorize.ts";
@@ -99,7 +100,11 @@ async function main(): Promise<void> {
   const exporter =
     flags.metricsPort === undefined
       ? undefined
-      : await metrics.serve(flags.host, flags.metricsPort);
+      : await serveMetrics(metrics.registry, {
+          host: flags.host,
+          port: flags.metricsPort,
+          onError: (error) => logger.error({ err: error }, "metrics"),
+        });
   const stop = (): void => {
     health.stopServing();
     health.close();

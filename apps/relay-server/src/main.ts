@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { type RelayEvent, serveRelay } from "@dm-env-rpc/relay";
 import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
+import { serveMetrics } from "@dm-env-rpc/server/metrics";
 import { type Level, pino } from "pino";
 import { help, readFlags } from "./flags.ts";
 import { createMetrics } from "./metrics.ts";
@@ -67,7 +68,13 @@ async function main(): Promise<void> {
   });
   metrics.watch(relay);
   const exporter =
-    flags.metricsPort === undefined ? undefined : await metrics.serve(host, flags.metricsPort);
+    flags.metricsPort === undefined
+      ? undefined
+      : await serveMetrics(metrics.registry, {
+          host,
+          port: flags.metricsPort,
+          onError: (error) => logger.error({ err: error }, "metrics"),
+        });
   const stop = (): void => {
     health.stopServing();
     health.close();

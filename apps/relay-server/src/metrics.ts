@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-import { once } from "node:events";
-import { createServer } from "node:http";
 import type { Relay, RelayEvent } from "@dm-env-rpc/relay";
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 
-/** Metrics that Prometheus can scrape. */
+/** Metrics of a relay. */
 export interface Metrics {
+  readonly registry: Registry;
   /** Counts an event. */
   note(event: RelayEvent): void;
   /** Reads gauges from a relay at each scrape. */
   watch(relay: Relay): void;
-  /** Serves `/metrics`; resolves with its URL and a function that closes it. */
-  serve(host: string, port: number): Promise<{ readonly url: string; close(): Promise<void> }>;
 }
 
 const prefix = "dm_env_rpc_relay_";
@@ -28,6 +25,7 @@ export function createMetrics(): Metrics {
     registers,
   });
   return {
+    registry,
     note: ({ kind }) => events.inc({ kind }),
     watch(relay) {
       new Gauge({
@@ -54,30 +52,6 @@ export function createMetrics(): Metrics {
           }
         },
       });
-    },
-    async serve(host, port) {
-      const server = createServer((request, response) => {
-        if (request.method !== "GET" || request.url?.split("?")[0] !== "/metrics") {
-          response.writeHead(404).end("metrics are at /metrics\n");
-          return;
-        }
-        registry.metrics().then(
-          (text) => response.writeHead(200, { "content-type": registry.contentType }).end(text),
-          () => response.writeHead(500).end(),
-        );
-      });
-      server.listen(port, host);
-      await once(server, "listening");
-      const address = server.address();
-      const bound = typeof address === "object" && address !== null ? address.port : port;
-      return {
-        url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}/metrics`,
-        async close() {
-          server.close();
-          server.closeAllConnections();
-          await once(server, "close");
-        },
-      };
     },
   };
 }

@@ -126,6 +126,11 @@ export {
 export type { JoinToken } from "./host/join-tokens.ts";
 export { type CallLimits, defaultLimits, type ServerLimits, trustedLimits } from "./host/limits.ts";
 export type { ServedWorld } from "./host/served-worlds.ts";
+export type {
+  EnvironmentServerCounts,
+  ServerCounts,
+  WorldTypeCounts,
+} from "./host/server-counts.ts";
 export type { Spectators } from "./host/spectators.ts";
 export { type RequestAnswered, requestChannelName } from "./session/request-metrics.ts";
 export type { TakenSeat } from "./session/seat-tokens.ts";

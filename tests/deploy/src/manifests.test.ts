@@ -148,6 +148,20 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
+  it("has Prometheus scrape every pod that serves metrics, at their port", () => {
+    let scraped = 0;
+    for (const { pod } of podsOf(manifests)) {
+      const ports = pod.spec.containers.flatMap(
+        ({ args = [] }) => option(args, "metrics-port") ?? [],
+      );
+      const { annotations = {} } = pod.metadata;
+      const isScraped = annotations["prometheus.io/scrape"] === "true";
+      expect(isScraped ? [annotations["prometheus.io/port"]] : []).toEqual(ports);
+      scraped += ports.length;
+    }
+    expect(scraped).toBe(2);
+  });
+
   it("selects existing pods, once each", () => {
     const pods = podsOf(manifests);
     const count = (selector: object | undefined): number =>

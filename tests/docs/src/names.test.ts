@@ -2,7 +2,10 @@
 import { readFileSync } from "node:fs";
 import { clockNames } from "@dm-env-rpc/conformance";
 import { MatchFunctionSchema } from "@dm-env-rpc/protocol/matchmaker";
+import { serve } from "@dm-env-rpc/server";
+import { addServerMetrics } from "@dm-env-rpc/server/metrics";
 import { dtypes } from "@dm-env-rpc/tensor-codec";
+import { Registry } from "prom-client";
 import { expect, it } from "vitest";
 import { readPage, root } from "./pages.ts";
 
@@ -55,6 +58,18 @@ it.each(["packages/matchmaker/README.md", "docs/run-a-fleet.md"])(
     expect(told).toEqual(expect.arrayContaining(builtIn));
   },
 );
+
+it("docs/run-a-fleet.md has a row for every metric of a server", async () => {
+  const registry = new Registry();
+  await using server = await serve({ worlds: [] });
+  addServerMetrics(server, registry);
+  const names = registry
+    .getMetricsAsArray()
+    .map(({ name }) => name.replace("dm_env_rpc_server_", ""));
+  expect(names.length).toBeGreaterThan(10);
+  const told = readPage("docs/run-a-fleet.md").spans.map(({ text }) => text);
+  expect(told).toEqual(expect.arrayContaining(names));
+});
 
 /** Returns the code in the first cell of each row of a page; of a call only its name. */
 function inRows(path: string): readonly (string | undefined)[] {

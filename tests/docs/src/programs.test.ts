@@ -74,7 +74,7 @@ describe("programs", () => {
   )("%s runs", async (_place, { compiled }: Program) => {
     const code = readFileSync(compiled, "utf8")
       .replaceAll(/(localhost|127\.0\.0\.1):8980/g, address)
-      .replaceAll(/\bport: 8980\b/g, "port: 0");
+      .replaceAll(/\bport: (8980|9090)\b/g, "port: 0");
     writeFileSync(compiled, code);
     const { child, listening, ended } = run([compiled], folder);
     // A server runs until it is stopped.

@@ -55,6 +55,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     spectating: ["engine", "clocks", "definition"],
     page: [],
     host: ["page", "spectating", "session", "properties", "engine", "definition"],
+    metrics: ["host"],
   },
   client: {
     stream: [],

@@ -7,6 +7,7 @@ import type { Tarball } from "./tarballs.ts";
 const subPathsOfPeers: ReadonlySet<string> = new Set([
   "@dm-env-rpc/conformance/vitest",
   "@dm-env-rpc/matchmaker/redis",
+  "@dm-env-rpc/server/metrics",
 ]);
 
 /** Returns the specifiers of all modules that a package exports; those that need a peer only with `peers`. */

@@ -16,6 +16,7 @@ import { packAll, type Tarball } from "./tarballs.ts";
 /** Packages that users of optional peers or of the generated messages install in addition. */
 const besides = {
   "@bufbuild/protobuf": "^2.17.0",
+  "prom-client": "^15.0.0",
   redis: "^6.0.0",
   vite: "^8.0.0",
   vitest: "^5.0.0",

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { type ServeHooks, serveRegistered } from "@dm-env-rpc/matchmaker/registration";
 import { serve } from "@dm-env-rpc/server";
+import { addServerMetrics, serveMetrics } from "@dm-env-rpc/server/metrics";
+import { collectDefaultMetrics, Registry } from "prom-client";
 import { world } from "./world.ts";
 
 const { values: flags } = parseArgs({
@@ -14,6 +16,8 @@ const { values: flags } = parseArgs({
     page: { type: "boolean", default: false },
     // Time for agents to receive the end of their sequences after SIGTERM.
     "grace-ms": { type: "string", default: "5000" },
+    // Serves metrics for Prometheus on this port, at /metrics.
+    "metrics-port": { type: "string" },
     "max-worlds": { type: "string", default: "1000" },
     // With a matchmaker, only the matchmaker creates worlds and sends agents.
     matchmaker: { type: "string", multiple: true },
@@ -67,15 +71,28 @@ function serveForMatchmaker(matchmakers: readonly string[]) {
 const { matchmaker } = flags;
 const serving =
   matchmaker === undefined ? await serveWorlds() : await serveForMatchmaker(matchmaker);
-const { url } = "server" in serving ? serving.server : serving;
+const server = "server" in serving ? serving.server : serving;
+
+async function exposeMetrics(port: number) {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  addServerMetrics(server, registry);
+  return await serveMetrics(registry, { host: flags.host, port, onError: console.error });
+}
+
+const metricsPort = flags["metrics-port"];
+const metrics = metricsPort === undefined ? undefined : await exposeMetrics(Number(metricsPort));
 
 let stopping = false;
 function stop(): void {
   const graceMs = stopping ? 0 : Number(flags["grace-ms"]);
   stopping = true;
-  void serving.close({ graceMs });
+  void serving.close({ graceMs }).then(() => metrics?.close());
 }
 process.on("SIGTERM", stop);
 process.on("SIGINT", stop);
 
-console.log(`listening on ${url}`);
+console.log(`listening on ${server.url}`);
+if (metrics !== undefined) {
+  console.log(`metrics at ${metrics.url}`);
+}

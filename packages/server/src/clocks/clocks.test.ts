@@ -397,6 +397,8 @@ describe("realtime", () => {
     await quiet();
     time.advance(170);
     expect(tickedAt.map((at) => at - start)).toEqual([100, 430, 500, 600]);
+    // The tick at 430 was due at 400.
+    expect(server.counts().types).toMatchObject([{ ticks: 4, missedTicks: 2, tickLagMs: 30 }]);
     expect(events.filter(({ kind }) => kind === "ticks-missed")).toEqual([
       { kind: "ticks-missed", worldName: "slow-1", count: 2 },
     ]);

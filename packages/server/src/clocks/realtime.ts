@@ -90,6 +90,7 @@ function driver(sequence: SequenceControl, options: RealtimeOptions): ClockDrive
       scheduleNext();
       return;
     }
+    sequence.tickLate(sequence.now() - dueAt);
     const actions = new Map<AgentId, ActionValues>();
     // In the order of joining, so that a seed reproduces a sequence regardless of how requests
     // interleave.

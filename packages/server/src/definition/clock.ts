@@ -131,6 +131,8 @@ export interface SequenceControl {
    * step, and removes the agent from the world if the policy is `leave`.
    */
   missed(seat: ClockSeat): void;
+  /** Counts the time by which a tick of a schedule is late. */
+  tickLate(lateMs: number): void;
   /** Counts skipped ticks, and reports them (behaviour 66). */
   ticksMissed(count: number): void;
 }

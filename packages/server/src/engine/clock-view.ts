@@ -6,7 +6,7 @@ import { isBlocked, type WorldView } from "./state.ts";
 /** The decisions of a clock, which the engine carries out. */
 export type ClockDecisions = Pick<
   SequenceControl,
-  "nextTurn" | "advance" | "answer" | "missed" | "ticksMissed"
+  "nextTurn" | "advance" | "answer" | "missed" | "tickLate" | "ticksMissed"
 >;
 
 /**
@@ -20,6 +20,7 @@ export class ClockView implements SequenceControl {
   readonly advance: ClockDecisions["advance"];
   readonly answer: ClockDecisions["answer"];
   readonly missed: ClockDecisions["missed"];
+  readonly tickLate: ClockDecisions["tickLate"];
   readonly ticksMissed: ClockDecisions["ticksMissed"];
 
   constructor(state: WorldView, outside: Outside, decisions: ClockDecisions) {
@@ -29,6 +30,7 @@ export class ClockView implements SequenceControl {
     this.advance = decisions.advance;
     this.answer = decisions.answer;
     this.missed = decisions.missed;
+    this.tickLate = decisions.tickLate;
     this.ticksMissed = decisions.ticksMissed;
   }
 

@@ -700,6 +700,7 @@ export class Engine {
       advance: (actions) => this.#advance(actions),
       answer: (running: Running) => this.#respond(running, RUNNING),
       missed: ({ seat }: Running) => this.#missed(seat),
+      tickLate: (lateMs) => this.#tickLate(lateMs),
       ticksMissed: (count) => this.#ticksMissed(count),
     };
   }
@@ -1202,6 +1203,10 @@ export class Engine {
       // The removed agent is never the last in the world, because another agent waits for its step.
       this.#remove(seat, tooSlow(deadlineMs));
     }
+  }
+
+  #tickLate(lateMs: number): void {
+    this.#state.tickLagMs += Math.max(0, lateMs);
   }
 
   #ticksMissed(count: number): void {

@@ -10,28 +10,13 @@ import type { CallLimitsMs } from "./author-calls.ts";
 import type { WorldEvent } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
 import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
+import type { WorldCounts } from "./world-counts.ts";
 import type { WorldSettingsOptions } from "./world-settings.ts";
 
 /** An agent's place and its world. */
 export interface Joined {
   readonly world: JoinedWorld;
   readonly seat: SeatView;
-}
-
-/**
- * Counts of a world. They only grow. With `perAgent`, they are sums over the worlds of all agents,
- * including agents that left.
- */
-export interface WorldCounts {
-  readonly ticks: number;
-  readonly steps: number;
-  /** Ends of sequences, counted for each agent, and the sum of the agents' returns in them. */
-  readonly returns: number;
-  readonly returnSum: number;
-  readonly missedDeadlines: number;
-  readonly missedTicks: number;
-  /** Grows with every change that a spectator can see. */
-  readonly changes: number;
 }
 
 /** An agent as spectators see it. */

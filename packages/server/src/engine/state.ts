@@ -208,6 +208,8 @@ export interface WorldState {
   missedDeadlines: number;
   /** Number of ticks that the clock skipped. */
   missedTicks: number;
+  /** Sum of the times by which ticks of a schedule were late. */
+  tickLagMs: number;
   reset: WorldReset | undefined;
   draining: Draining | undefined;
   /**
@@ -253,6 +255,7 @@ export function emptyWorld(): WorldState {
     moves: 0,
     missedDeadlines: 0,
     missedTicks: 0,
+    tickLagMs: 0,
     reset: undefined,
     draining: undefined,
     closing: undefined,

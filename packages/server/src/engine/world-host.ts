@@ -6,25 +6,30 @@ import type { Awaitable } from "../definition/awaitable.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { AuthorCalls } from "./author-calls.ts";
 import { Engine } from "./engine.ts";
-import type {
-  HostOptions,
-  Joined,
-  SharedWorld,
-  SpectatedAgent,
-  WorldCounts,
-} from "./hosted-world.ts";
+import type { HostOptions, Joined, SharedWorld, SpectatedAgent } from "./hosted-world.ts";
 import { ownedStep } from "./owned-request.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
 import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
 import { Turnstile } from "./turnstile.ts";
+import type { WorldCounts } from "./world-counts.ts";
 import { WorldSettings } from "./world-settings.ts";
 
 /** The counts of a world's state. */
 function countsOf(state: WorldView): WorldCounts {
-  const { ticks, steps, returns, returnSum, missedDeadlines, missedTicks, moves } = state;
+  const { ticks, steps, returns, returnSum, missedDeadlines, missedTicks, tickLagMs, moves } =
+    state;
   const joinsAndLeaves = 2 * state.lastAgent - state.seats.size;
   const changes = moves + steps + joinsAndLeaves + missedDeadlines + missedTicks;
-  return { ticks, steps, returns, returnSum, missedDeadlines, missedTicks, changes };
+  return {
+    ticks,
+    steps,
+    returns,
+    returnSum,
+    missedDeadlines,
+    missedTicks,
+    tickLagMs,
+    changes,
+  };
 }
 
 /**

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
-import { messageOf, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
+import {
+  messageOf,
+  type RefusalCounts,
+  type TimeSource,
+  toError,
+} from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { everyRole, type Role, type Roles } from "../definition/roles.ts";
 import type { Emit } from "./events.ts";
@@ -17,6 +22,8 @@ export type Authorize = (peer: Peer) => Awaitable<readonly Role[] | undefined>;
 export interface AdmissionOptions {
   readonly authorize: Authorize | undefined;
   readonly authorizeMs: number;
+  /** Counts connections whose authorization takes too long. */
+  readonly refusals: RefusalCounts;
   readonly time: TimeSource;
   readonly emit: Emit;
 }
@@ -26,7 +33,7 @@ export type Admission = (peer: Peer, decided: (result: Roles | DmEnvRpcError) =>
 
 /** Creates the admission of streams and spectators. */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { authorize, authorizeMs, time, emit } = options;
+  const { authorize, authorizeMs, refusals, time, emit } = options;
   if (authorize === undefined) {
     return (_peer, decided) => decided(everyRole);
   }
@@ -68,6 +75,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       cancel = time.after(authorizeMs, () =>
         decide(() => {
           const late = overdue(authorizeMs);
+          refusals.count("authorizeMs");
           refuse(late, late);
         }),
       );

@@ -3,7 +3,12 @@
 import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
-import { RequestRates, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import {
+  RefusalCounts,
+  RequestRates,
+  systemTime,
+  type TimeSource,
+} from "@dm-env-rpc/transport/internal";
 import { checkServer } from "../definition/definition-checks.ts";
 import type { Extension } from "../definition/extension.ts";
 import type { ObservationChecks } from "../definition/observation-checks.ts";
@@ -19,6 +24,7 @@ import { createEmit, type ServerEvent } from "./events.ts";
 import { createTakeSeat, type JoinToken } from "./join-tokens.ts";
 import { limitsFrom, type ServerLimits } from "./limits.ts";
 import type { ServedWorld } from "./served-worlds.ts";
+import type { EnvironmentServerCounts } from "./server-counts.ts";
 import { Sessions } from "./sessions.ts";
 import { software } from "./software.ts";
 import { createSpectators, type Spectators } from "./spectators.ts";
@@ -98,6 +104,8 @@ export interface EnvironmentServer extends AsyncDisposable {
   worlds(): readonly ServedWorld[];
   /** Number of open streams. */
   readonly sessionCount: number;
+  /** Returns counts since the start, for metrics; takes time in proportion to the number of worlds. */
+  counts(): EnvironmentServerCounts;
   /** Resolves when the premade worlds are created; `serve` awaits it. */
   readonly ready: Promise<void>;
   /**
@@ -155,7 +163,9 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     onFault: (worldName, question, error) =>
       emit({ kind: "answer-failed", worldName, what: nameOf(question), error }),
   });
-  const admission = createAdmission({ authorize, authorizeMs: limits.authorizeMs, time, emit });
+  const refusals = new RefusalCounts();
+  const { authorizeMs } = limits;
+  const admission = createAdmission({ authorize, authorizeMs, refusals, time, emit });
   const spectators = createSpectators({
     worlds: registry,
     admission,
@@ -170,9 +180,10 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     canJoinWithoutToken,
     // With a custom time source, no time passes within a turn of the event loop.
     share: new ThreadShare(options.time === undefined ? undefined : () => 0),
-    rates: new RequestRates(limits.maxRequestsPerSecond),
+    rates: new RequestRates(limits.maxRequestsPerSecond, { refusals }),
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
     admission,
+    refusals,
     time,
     emit,
   });
@@ -221,6 +232,11 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     get sessionCount() {
       return sessions.size;
     },
+    counts: () => ({
+      streams: sessions.size,
+      types: registry.counts(),
+      refusals: refusals.byLimit,
+    }),
     ready: createAll(registry, options.premade ?? []),
     close,
     [Symbol.asyncDispose]: () => close(),

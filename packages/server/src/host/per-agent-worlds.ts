@@ -14,12 +14,12 @@ import type {
   Joined,
   SharedWorld,
   SpectatedAgent,
-  WorldCounts,
 } from "../engine/hosted-world.ts";
 import type { Cancel, WorldEvent } from "../engine/outside.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
 import type { Seat, SeatView } from "../engine/state.ts";
+import { addCounts, noCounts, type WorldCounts } from "../engine/world-counts.ts";
 import { WorldHost } from "../engine/world-host.ts";
 import { WorldSettings } from "../engine/world-settings.ts";
 
@@ -61,7 +61,10 @@ export class PerAgentWorlds implements HostedWorld {
   }
 
   get counts(): WorldCounts {
-    return [...this.#worlds.values()].reduce((sum, { counts }) => added(sum, counts), this.#past);
+    return [...this.#worlds.values()].reduce(
+      (sum, { counts }) => addCounts(sum, counts),
+      this.#past,
+    );
   }
 
   get isRunning(): boolean {
@@ -228,7 +231,7 @@ export class PerAgentWorlds implements HostedWorld {
         emit(event);
         return;
       case "gone":
-        this.#past = added(this.#past, this.#worlds.get(agent)?.counts ?? noCounts);
+        this.#past = addCounts(this.#past, this.#worlds.get(agent)?.counts ?? noCounts);
         this.#worlds.delete(agent);
         this.#slots.delete(agent);
         if (this.#worlds.size > 0) {
@@ -336,28 +339,6 @@ export class PerAgentWorlds implements HostedWorld {
       told();
     }
   }
-}
-
-const noCounts: WorldCounts = {
-  ticks: 0,
-  steps: 0,
-  returns: 0,
-  returnSum: 0,
-  missedDeadlines: 0,
-  missedTicks: 0,
-  changes: 0,
-};
-
-function added(a: WorldCounts, b: WorldCounts): WorldCounts {
-  return {
-    ticks: a.ticks + b.ticks,
-    steps: a.steps + b.steps,
-    returns: a.returns + b.returns,
-    returnSum: a.returnSum + b.returnSum,
-    missedDeadlines: a.missedDeadlines + b.missedDeadlines,
-    missedTicks: a.missedTicks + b.missedTicks,
-    changes: a.changes + b.changes + 1,
-  };
 }
 
 function tooManySlots(name: string, size: number, room: number): DmEnvRpcError {

@@ -19,6 +19,7 @@ import { createHealthBoard } from "./health.ts";
 import { limitsFrom } from "./limits.ts";
 import { addReflection, admitReflection, maxQuestionBytes } from "./reflection.ts";
 import type { ServedWorld } from "./served-worlds.ts";
+import type { ServerCounts } from "./server-counts.ts";
 
 const { watchWorld } = SpectatorService.method;
 const watchWorldPath = `/${SpectatorService.typeName}/${watchWorld.name}`;
@@ -67,6 +68,8 @@ export interface Server extends AsyncDisposable {
   /** The current worlds and their agents. */
   worlds(): readonly ServedWorld[];
   readonly sessionCount: number;
+  /** Returns counts since the start, for metrics; takes time in proportion to the number of worlds. */
+  counts(): ServerCounts;
   /**
    * Closes the server in steps. Health reports NOT_SERVING, and new streams are refused; agents
    * receive their ends and streams are ended, as in `EnvironmentServer.close`; then the port is
@@ -150,9 +153,20 @@ export async function serve(options: ServeOptions): Promise<Server> {
     get sessionCount() {
       return environments.sessionCount;
     },
+    counts: () => countsOf(environments, listener),
     close,
     [Symbol.asyncDispose]: () => close(),
   };
+}
+
+function countsOf(environments: EnvironmentServer, listener: Listener): ServerCounts {
+  const { streams, types, refusals } = environments.counts();
+  const all = new Map(refusals);
+  for (const [limit, count] of listener.refusals) {
+    all.set(limit, (all.get(limit) ?? 0) + count);
+  }
+  const { connections, bufferedBytes } = listener;
+  return { streams, connections, bufferedBytes, types, refusals: all };
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
-import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import type { RefusalCounts, TimeSource } from "@dm-env-rpc/transport/internal";
 import { Session, type SessionHost } from "../session/session.ts";
 import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
@@ -15,6 +15,8 @@ export interface SessionsOptions extends Omit<SessionHost, "onClosed"> {
   readonly admission: Admission;
   readonly maxStreams: number;
   readonly idleStreamMs: number;
+  /** Counts streams that are refused or ended. */
+  readonly refusals: RefusalCounts;
   readonly time: TimeSource;
   readonly emit: Emit;
 }
@@ -41,12 +43,13 @@ export class Sessions {
 
   /** Accepts a stream, or aborts it with the reason. */
   accept(stream: ServerStream): void {
-    const { maxStreams, admission } = this.#options;
+    const { maxStreams, admission, refusals } = this.#options;
     if (this.#closing !== undefined) {
       stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       return;
     }
     if (this.#streams >= maxStreams) {
+      refusals.count("maxStreams");
       stream.abort(
         new DmEnvRpcError(
           "RESOURCE_EXHAUSTED",
@@ -117,7 +120,7 @@ export class Sessions {
 
   /** Ends streams that have joined no world and send no requests, until all streams are closed. */
   #sweepLater(): void {
-    const { idleStreamMs, time } = this.#options;
+    const { idleStreamMs, time, refusals } = this.#options;
     if (idleStreamMs === 0 || this.#cancelSweep !== undefined) {
       return;
     }
@@ -125,6 +128,7 @@ export class Sessions {
       this.#cancelSweep = undefined;
       for (const session of [...this.#sessions]) {
         if (session.idleFor() > idleChecks) {
+          refusals.count("idleStreamMs");
           session.abort(idleTooLong(idleStreamMs));
         }
       }

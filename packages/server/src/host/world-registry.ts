@@ -17,6 +17,8 @@ import { createIdleTimer } from "./idle-timer.ts";
 import type { ServerLimits } from "./limits.ts";
 import { PerAgentWorlds } from "./per-agent-worlds.ts";
 import type { ServedWorld } from "./served-worlds.ts";
+import type { WorldTypeCounts } from "./server-counts.ts";
+import { WorldTotals } from "./world-totals.ts";
 
 /** Options of a registry. */
 export interface WorldRegistryOptions {
@@ -43,6 +45,7 @@ export class WorldRegistry implements Worlds {
   /** Created worlds. */
   readonly #served = new Map<string, WatchedWorld>();
   readonly #options: WorldRegistryOptions;
+  readonly #totals: WorldTotals;
   #created = 0;
   /** The error of creates once the server is closing. */
   #closing: DmEnvRpcError | undefined;
@@ -51,6 +54,7 @@ export class WorldRegistry implements Worlds {
   constructor(options: WorldRegistryOptions) {
     checkDefinitions(options.definitions);
     this.#options = options;
+    this.#totals = new WorldTotals(options.definitions.map(({ name }) => name));
   }
 
   get size(): number {
@@ -63,6 +67,11 @@ export class WorldRegistry implements Worlds {
 
   served(): readonly ServedWorld[] {
     return [...this.#served.values()].map(({ served }) => ({ ...served }));
+  }
+
+  /** Returns the counts of the worlds of each type. */
+  counts(): readonly WorldTypeCounts[] {
+    return this.#totals.with([...this.#served.values()]);
   }
 
   /** Returns the created worlds. */
@@ -143,6 +152,7 @@ export class WorldRegistry implements Worlds {
           why = "requested";
           served.agents += 1;
           served.joins += 1;
+          this.#totals.count(worldType, "joins");
           emit({ ...event, worldName });
           return;
         case "agent-left":
@@ -151,6 +161,7 @@ export class WorldRegistry implements Worlds {
           return;
         case "sequence-started":
           served.sequences += 1;
+          this.#totals.count(worldType, "sequences");
           emit({ ...event, worldName });
           return;
         case "deadline-missed":
@@ -162,12 +173,14 @@ export class WorldRegistry implements Worlds {
           idle.start();
           return;
         case "failed":
+          this.#totals.count(worldType, "failed");
           emit({ kind: "world-failed", worldName, worldType, error: event.error });
           return;
         case "gone":
           idle.stop();
           this.#worlds.delete(worldName);
           this.#served.delete(worldName);
+          this.#totals.keep(worldType, host.counts);
           if (this.#closing !== undefined) {
             why = "closing";
           }
@@ -194,6 +207,7 @@ export class WorldRegistry implements Worlds {
     host.create((result) => {
       if (result === undefined) {
         this.#served.set(worldName, { host, served });
+        this.#totals.count(worldType, "created");
         emit({ kind: "world-created", worldName, worldType });
         idle.start();
       }

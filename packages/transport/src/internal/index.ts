@@ -11,6 +11,7 @@ export { envelope, prefixBytes } from "./envelope.ts";
 export { later } from "./later.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { networkOf } from "./network-of.ts";
+export { RefusalCounts } from "./refusal-counts.ts";
 export { RequestRates } from "./request-rates.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { pause, systemTime, type TimeSource } from "./time-source.ts";

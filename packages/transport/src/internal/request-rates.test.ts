@@ -13,7 +13,7 @@ function accepted(rates: RequestRates, address: string): number {
 
 test("an address may send four seconds' worth of requests at once, and then at its rate", () => {
   let nowMs = 0;
-  const rates = new RequestRates(10, () => nowMs);
+  const rates = new RequestRates(10, { now: () => nowMs });
   expect(accepted(rates, "192.0.2.1:1000")).toBe(40);
   nowMs += 500;
   expect(accepted(rates, "192.0.2.1:2000")).toBe(5);
@@ -22,7 +22,7 @@ test("an address may send four seconds' worth of requests at once, and then at i
 });
 
 test("a refusal names the limit and the remedy", () => {
-  const rates = new RequestRates(1, () => 0);
+  const rates = new RequestRates(1, { now: () => 0 });
   accepted(rates, "192.0.2.1:1000");
   const error = rates.refusal("192.0.2.1:1000");
   expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
@@ -32,7 +32,7 @@ test("a refusal names the limit and the remedy", () => {
 });
 
 test("one address does not use up the rate of another", () => {
-  const rates = new RequestRates(10, () => 0);
+  const rates = new RequestRates(10, { now: () => 0 });
   accepted(rates, "[2001:db8::1]:1000");
   expect(rates.refusal("[2001:db8::2]:1000")).toBeDefined(); // The same network of 64 bits.
   expect(rates.refusal("[2001:db8:0:1::1]:1000")).toBe(undefined);
@@ -47,7 +47,7 @@ test("a rate of 0 refuses nothing", () => {
 
 test("quiet addresses are forgotten", () => {
   let nowMs = 0;
-  const rates = new RequestRates(10, () => nowMs);
+  const rates = new RequestRates(10, { now: () => nowMs });
   for (let i = 0; i < 100_000; i++) {
     rates.refusal(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}:1`);
     nowMs += 1;

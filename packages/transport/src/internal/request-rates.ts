@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { networkOf } from "./network-of.ts";
+import { RefusalCounts } from "./refusal-counts.ts";
 
 /** Seconds' worth of requests that an address may send at once after a pause. */
 const burstSeconds = 4;
@@ -13,17 +14,27 @@ interface Bucket {
   atMs: number;
 }
 
+/** Options of `RequestRates`. */
+export interface RequestRatesOptions {
+  readonly now?: (() => number) | undefined;
+  /** Counts refused requests. */
+  readonly refusals?: RefusalCounts | undefined;
+}
+
 /** Limits the request rate of each address with a token bucket, which refills with time. */
 export class RequestRates {
   readonly #perSecond: number;
   readonly #now: () => number;
+  readonly #refusals: RefusalCounts;
   readonly #buckets = new Map<string, Bucket>();
   #forgetAt = leastRemembered;
 
   /** @param perSecond Requests per second that one address may send; 0 for no limit. */
-  constructor(perSecond: number, now: () => number = () => performance.now()) {
+  constructor(perSecond: number, options: RequestRatesOptions = {}) {
+    const { now = () => performance.now(), refusals = new RefusalCounts() } = options;
     this.#perSecond = perSecond;
     this.#now = now;
+    this.#refusals = refusals;
   }
 
   /**
@@ -42,6 +53,7 @@ export class RequestRates {
       bucket.requests -= 1;
       return undefined;
     }
+    this.#refusals.count("maxRequestsPerSecond");
     return new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
       `too many requests: expected at most ${this.#perSecond} per second from one address (steps are not counted), received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)`,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { networkOf } from "../internal/network-of.ts";
+import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
 /** Number of checks that must find a message stalled before its stream is ended. */
@@ -108,6 +109,7 @@ interface Entry {
  */
 export class BufferedBytes {
   readonly #limits: BufferLimits;
+  readonly #refusals: RefusalCounts;
   readonly #entries = new Set<Entry>();
   readonly #timer: NodeJS.Timeout | undefined;
   #survey: NodeJS.Timeout | undefined;
@@ -116,13 +118,20 @@ export class BufferedBytes {
   readonly #inflations: { readonly bytes: number; start(finished: () => void): void }[] = [];
   #inflating = 0;
 
-  constructor(limits: BufferLimits) {
+  /** @param refusals Counts the streams that are ended. */
+  constructor(limits: BufferLimits, refusals: RefusalCounts = new RefusalCounts()) {
     this.#limits = limits;
+    this.#refusals = refusals;
     const { stalledMessageMs } = limits;
     if (stalledMessageMs > 0) {
       const everyMs = Math.max(1, stalledMessageMs / stallChecks);
       this.#timer = setInterval(() => this.#endStalled(), everyMs).unref();
     }
+  }
+
+  /** Sum of the undelivered bytes; those of the layers below as of the last survey. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** Starts the inflations that fit. It loops, because the inflations of ended streams finish at once. */
@@ -273,6 +282,7 @@ export class BufferedBytes {
       if (largest === undefined || bytesOf(largest) === connection.bytes) {
         return;
       }
+      this.#refusals.count("maxBufferedBytesPerConnection");
       this.#end(
         largest,
         tooMany("connection", "maxBufferedBytesPerConnection", maxBufferedBytesPerConnection),
@@ -287,6 +297,7 @@ export class BufferedBytes {
       if (worst === undefined) {
         return;
       }
+      this.#refusals.count("maxBufferedBytes");
       this.#end(worst, tooMany("server", "maxBufferedBytes", maxBufferedBytes));
     }
   }
@@ -333,6 +344,7 @@ export class BufferedBytes {
       entry.stalled = isStalled ? entry.stalled + 1 : 0;
       entry.seen = entry.held;
       if (entry.stalled >= stallChecks) {
+        this.#refusals.count("stalledMessageMs");
         entry.holder.fail(
           new DmEnvRpcError(
             "DEADLINE_EXCEEDED",

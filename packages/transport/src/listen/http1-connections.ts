@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
@@ -14,6 +15,8 @@ export interface Http1Limits {
   /** Returns the number of connections of other kinds. */
   readonly others: () => number;
   readonly byNetwork: NetworkCounts;
+  /** Counts refused connections. */
+  readonly refusals: RefusalCounts;
   readonly onError: (error: Error) => void;
 }
 
@@ -76,6 +79,7 @@ export class Http1Connections {
     limit: "maxConnections" | "maxConnectionsPerAddress",
   ): void {
     const most = this.#limits[limit];
+    this.#limits.refusals.count(limit);
     this.#refused.set(socket, `${limit}: at most ${most}; try again later`);
     this.#limits.onError(
       new DmEnvRpcError(

@@ -140,6 +140,10 @@ export interface Listener extends AsyncDisposable {
   readonly connections: number;
   /** Open Process streams of all protocols. */
   readonly streams: number;
+  /** Undelivered bytes of all streams and calls, which `maxBufferedBytes` limits. */
+  readonly bufferedBytes: number;
+  /** Number of connections, streams and calls that were refused or ended so far, by the name of the limit. */
+  readonly refusals: ReadonlyMap<string, number>;
   /**
    * Refuses new connections and streams, waits until the open streams have ended or `graceMs` have
    * passed, then ends the rest. Idempotent. Resolves when every socket is closed.

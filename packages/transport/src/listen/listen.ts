@@ -6,6 +6,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { createProcessHandler } from "../connect/connect-stream.ts";
 import { createBufferPool } from "../http2/buffer-pool.ts";
 import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
+import { RefusalCounts } from "../internal/refusal-counts.ts";
 import { RequestRates } from "../internal/request-rates.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
@@ -56,8 +57,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const { pingIntervalMs, idleConnectionMs } = limits;
   const codecs = options.codecs ?? defaultCodecs();
   const pool = createBufferPool(pooledBytes);
-  const buffered = options.buffered ?? new BufferedBytes(limits);
-  const rates = new RequestRates(limits.maxRequestsPerSecond);
+  const refusals = new RefusalCounts();
+  const buffered = options.buffered ?? new BufferedBytes(limits, refusals);
+  const rates = new RequestRates(limits.maxRequestsPerSecond, { refusals });
   let streams = 0;
   const countStream = (): (() => void) => {
     streams += 1;
@@ -74,6 +76,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     maxConnectionsPerAddress,
     others: () => webSockets.size + http1.count,
     byNetwork,
+    refusals,
     pingIntervalMs,
     idleConnectionMs,
     onError,
@@ -83,6 +86,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     maxConnectionsPerAddress,
     others: () => webSockets.size + connections.count,
     byNetwork,
+    refusals,
     onError,
   });
   const requestLimit =
@@ -102,6 +106,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     pingIntervalMs,
     buffered,
     isAllowed,
+    // A refused connection was counted before its request to upgrade.
     refusal: (address) => {
       if (connections.count + webSockets.size + http1.count >= maxConnections) {
         return tooManyConnections("", "maxConnections", maxConnections);
@@ -131,6 +136,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     idleConnectionMs,
     maxCalls: limits.maxStreams,
     rates,
+    refusals,
     idleCallMs: limits.idleStreamMs,
     buffered,
     onCall: options.onCall,
@@ -236,6 +242,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     get streams() {
       return streams;
     },
+    get bufferedBytes() {
+      return buffered.bytes;
+    },
+    refusals: refusals.byLimit,
     close,
     [Symbol.asyncDispose]: () => close(),
   };

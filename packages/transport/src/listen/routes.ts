@@ -26,6 +26,7 @@ import {
 } from "@connectrpc/connect-node";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
+import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { RequestRates } from "../internal/request-rates.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
@@ -59,6 +60,8 @@ export interface RoutesOptions {
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
   readonly rates: RequestRates;
+  /** Counts calls that `maxCalls` refuses. */
+  readonly refusals: RefusalCounts;
   /**
    * Admits a call before its request is read, or throws the error to refuse it with. Not called for
    * Process.
@@ -163,6 +166,7 @@ export function createRoutes(options: RoutesOptions): Routes {
    */
   const admit = (path: string, peer: Peer): (() => void) | ConnectError => {
     if (calls >= options.maxCalls) {
+      options.refusals.count("maxStreams");
       return new ConnectError(
         `too many calls: expected at most ${options.maxCalls} at a time; try again later (limit: maxStreams)`,
         Code.ResourceExhausted,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { type ConnectionBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
 import type { NetworkCounts } from "../limits/network-counts.ts";
@@ -38,6 +39,8 @@ export interface ConnectionLimits {
   readonly others: () => number;
   /** Counts of all connections, also of those that are not HTTP/2. */
   readonly byNetwork: NetworkCounts;
+  /** Counts refused connections. */
+  readonly refusals: RefusalCounts;
   readonly pingIntervalMs: number;
   readonly idleConnectionMs: number;
   /** Called with the error of a connection that was lost or refused. */
@@ -121,6 +124,7 @@ export class ServerConnections {
       this.#limits.onError(entry.lost);
     });
     if (limit !== undefined) {
+      this.#limits.refusals.count(limit);
       this.#limits.onError(
         new DmEnvRpcError(
           "RESOURCE_EXHAUSTED",

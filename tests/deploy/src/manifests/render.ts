@@ -31,7 +31,10 @@ export interface Probe {
 }
 
 export interface PodTemplate {
-  readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+  readonly metadata: {
+    readonly labels: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+  };
   readonly spec: {
     readonly containers: readonly Container[];
     readonly terminationGracePeriodSeconds?: number;
