@@ -41,7 +41,7 @@ function inexact(
 ): DmEnvRpcError {
   return new DmEnvRpcError(
     "INVALID_ARGUMENT",
-    `"${name}": expected a number that ${wanted} can represent exactly, received ${element} (${sent}); send one that it can`,
+    `"${name}": expected a number that ${wanted} can represent exactly, received ${element} (${sent}); send a number that fits`,
   );
 }
 

@@ -344,7 +344,7 @@ export class PerAgentWorlds implements HostedWorld {
 function tooManySlots(name: string, size: number, room: number): DmEnvRpcError {
   return new DmEnvRpcError(
     "RESOURCE_EXHAUSTED",
-    `the world "${name}" has no room for a batch of ${size}: expected at most ${room} more slots; join with fewer, or another world (limit: maxSlotsPerWorld)`,
+    `the world "${name}" has no room for a batch of ${size}: expected at most ${room} more slots; join with a smaller batch, or join another world (limit: maxSlotsPerWorld)`,
   );
 }
 

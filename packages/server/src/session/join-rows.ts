@@ -30,7 +30,7 @@ export function readSeats(packed: PackedTensor, token: string | undefined): numb
   if (token !== undefined && seats !== 1) {
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `a join token is for one seat: expected no "${seatsSetting}" beside it, received ${seats}; join with a stream for each token`,
+      `a join token is for one seat: expected a "${seatsSetting}" of 1 or none, received ${seats}; join on one stream per token`,
     );
   }
   return seats;

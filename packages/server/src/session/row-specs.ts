@@ -167,13 +167,13 @@ export class RowSpecs {
   }
 }
 
-/** @throws DmEnvRpcError if an agent's tensor has a name that rows use. */
+/** @throws DmEnvRpcError if an agent's tensor has a name that rows reserve. */
 function checkNames(kind: "action" | "observation", { entries }: SpecTable, ofRows: Specs): void {
   const taken = entries.find(({ name }) => Object.hasOwn(ofRows, name.split(".")[0] as string));
   if (taken !== undefined) {
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `this world cannot be joined with several seats: its ${kind} "${taken.name}" has a name that rows use; join it without "seats", or have it renamed`,
+      `this world cannot be joined with several seats: rows reserve the name of its ${kind} "${taken.name}"; join without "seats", or have the name changed`,
     );
   }
 }

@@ -279,11 +279,13 @@ describe("behaviour 73: a stream with several seats", () => {
     const another = createEnvironmentServer({ worlds: [named, acting] });
     const peer = connectPeer(another);
     for (const [worldType, name] of [
-      ["named", "terminated"],
-      ["acting", "begin_mask.all"],
+      ["named", 'observation "terminated"'],
+      ["acting", 'action "begin_mask.all"'],
     ]) {
       const of = await peer.createWorld({ world_type: worldType });
-      await expect(peer.join(of, { seats: 2 })).rejects.toThrow(`"${name}" has a name that rows`);
+      await expect(peer.join(of, { seats: 2 })).rejects.toThrow(
+        `rows reserve the name of its ${name};`,
+      );
       await peer.join(of);
       await peer.leave();
     }

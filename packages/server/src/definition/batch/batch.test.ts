@@ -205,7 +205,7 @@ describe("behaviour 70: a batch", () => {
   });
 
   it.each(["next-step", "same-step", "disabled"])(
-    "in mode %s resets the slots of reset_mask; without actions, it does not change other slots",
+    "in mode %s resets the slots that reset_mask names; a step without actions changes no other slot",
     async (autoreset) => {
       const { peer } = await joined(counter, { batch: 3, autoreset });
       await peer.step();
@@ -600,7 +600,7 @@ describe("a join as a batch is refused", () => {
     await peer.step();
   });
 
-  it("if the environment has a name that batches use, or a shape that is not fixed", async () => {
+  it("if the environment has a name that batches reserve, or a shape that is not fixed", async () => {
     await refused(plain({ observations: { terminated: t.bool() } }), { batch: 2 }, /"terminated"/);
     await refused(plain({ actions: { reset_mask: t.bool() } }), { batch: 2 }, /"reset_mask"/);
     await refused(plain({ joinSettings: { discount: optional(t.bool()) } }), { batch: 2 }, /disc/);

@@ -28,8 +28,8 @@ const batchSettings = {
 } as const;
 
 /**
- * Returns true if the settings of a join request a batch; `batch` then is not a setting that the
- * environment itself declares.
+ * Returns true if the settings of a join request a batch. A setting `batch` that the environment
+ * itself declares does not.
  */
 export function asksForBatch(
   definition: UntypedWorldDefinition,
@@ -83,7 +83,7 @@ export function readBatch(
   const taken = takenName(definition, mode);
   if (taken !== undefined) {
     throw wrong(
-      `the world "${definition.name}" cannot be joined as a batch: its ${taken} has a name that batches use; join it without "${batchSetting}", or have it renamed`,
+      `the world "${definition.name}" cannot be joined as a batch: batches reserve the name of its ${taken}; join without "${batchSetting}", or have the name changed`,
     );
   }
   if (seeds !== undefined) {
