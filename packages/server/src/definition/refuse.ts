@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError, TensorError } from "@dm-env-rpc/tensor-codec";
 
-/** The error with which a world refuses the step that it is called with, created by `refuse`. */
+/** The error that `step` throws to refuse its actions, created by `refuse`. */
 export class StepRefusal extends Error {
   override readonly name = "StepRefusal";
   /** The error that the agent receives. */
@@ -18,7 +18,7 @@ export class StepRefusal extends Error {
  * in an environment or on the clock `turns`. Throwing it declares that nothing has changed. The
  * agent receives `error` and may step again; its deadline keeps running. If a missed deadline
  * repeated the actions, `step` is called again without them. Any other error that `step` throws
- * ends the world.
+ * ends the world; so does a refusal on the clocks `realtime` and `wakeUp`.
  *
  * @example
  * function step({ field = 0 }: { field?: number }) {

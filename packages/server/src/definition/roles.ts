@@ -3,9 +3,9 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 
 /**
  * Permissions of a connection: an `agent` joins worlds, steps and resets itself; an `operator`
- * creates, resets and destroys worlds and writes properties. Both may leave, and read and list
- * properties; the names of the worlds are for those that may join, watch or destroy any of them. A `spectator` watches
- * worlds.
+ * creates, resets and destroys worlds and writes properties; a `spectator` watches worlds. Every
+ * connection may leave, and read and list properties, except the names of the worlds: an agent may
+ * read them only if joins need no join token.
  */
 export type Role = "agent" | "operator" | "spectator";
 
@@ -16,7 +16,8 @@ export type Roles = ReadonlySet<Role>;
 export const everyRole: Roles = new Set<Role>(["agent", "operator", "spectator"]);
 
 /**
- * Returns true if a connection may read the names of the worlds: an agent that needs a join token for each may not.
+ * Returns true if a connection may read the names of the worlds. Agents may only if joins need no
+ * join token.
  *
  * @param canJoinWithoutToken True if agents join without a join token.
  */

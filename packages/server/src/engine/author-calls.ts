@@ -240,8 +240,9 @@ export function worldFailure(worldName: string, fault: unknown): DmEnvRpcError {
 }
 
 /**
- * Returns true if the request is to blame. An error that the world received on a connection of its
- * own blames the world, regardless of its type.
+ * Returns true if an error refuses a request; any other error is the world's fault. A DmEnvRpcError
+ * refuses only if its origin is `server`: a world may itself be a client of another server, and
+ * misuse or lose that connection.
  */
 export function isRefusal(error: unknown): error is Error {
   const isAnswer = isDmEnvRpcError(error) && error.origin === "server";

@@ -20,11 +20,14 @@ export interface ConnectionClosed {
   readonly error: Error | undefined;
 }
 
-/** `authorize` refused a stream. */
+/** `authorize` refused a stream or a spectator's call. */
 export interface ConnectionRefused {
   readonly kind: "connection-refused";
   readonly address: string;
-  /** The error that refused the stream, if one was thrown; the peer does not receive it. */
+  /**
+   * The error that `authorize` threw, or that describes its invalid result or its time-out; undefined
+   * if it returned undefined. The peer receives only the error of a time-out.
+   */
   readonly error: Error | undefined;
 }
 
@@ -102,8 +105,8 @@ export interface SequenceStarted {
 }
 
 /**
- * An agent did not step before its clock's deadline; emitted once for each first-step barrier or
- * tick that waits for the agent's step.
+ * An agent did not step before the deadline of the world's clock. Emitted once, however long a tick
+ * or the beginning of a sequence waits for the agent's step.
  */
 export interface DeadlineMissed {
   readonly kind: "deadline-missed";
