@@ -26,7 +26,7 @@ export interface TestedClock {
   make(options?: DeadlineOptions): Clock;
 }
 
-/** Every clock. The tests of what holds on all clocks, or on all of a kind, read this table. */
+/** Every clock, for tests that run on all clocks or on all clocks of a kind. */
 export const clocks: Readonly<Record<ClockName, TestedClock>> = {
   lockstep: { waits: true, make: lockstep },
   turns: { waits: true, make: turns },

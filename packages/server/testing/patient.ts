@@ -10,7 +10,10 @@ export type Fate = "succeeds" | "throws" | "rejects" | "hangs";
 /** Decides the outcome of each author call of one world, before it is made. */
 export type Oracle = (call: PatientCall) => Fate;
 
-/** The calls that go wrong: of each world the one of this kind with this number, counted from 1. */
+/**
+ * The author call that goes wrong: the one of this kind with this number, counted from 1. Creations
+ * are counted together, other calls in each world.
+ */
 export interface Mishap {
   readonly call: PatientCall;
   readonly number: number;
@@ -18,8 +21,9 @@ export interface Mishap {
 }
 
 /**
- * Returns a function that creates the oracle of another world. Each counts its own calls, because
- * those of two worlds at one moment have no order; creations have one, and are counted together.
+ * Returns a function that creates the oracle of another world. Each oracle counts the calls of its
+ * world, because calls of two worlds at the same moment have no order. Creations do have an order,
+ * so all oracles count them together.
  */
 export function oraclesOf(mishap: Mishap | undefined): () => Oracle {
   let created = 0;
@@ -36,7 +40,8 @@ export function oraclesOf(mishap: Mishap | undefined): () => Oracle {
 }
 
 /**
- * Returns the same world whose functions all return a promise if they may, and some of them fail.
+ * Returns the definition with functions that return promises wherever they may, and fail when the
+ * oracle decides it.
  */
 export function patient(
   definition: UntypedWorldDefinition,
@@ -61,7 +66,7 @@ export function patient(
   };
 }
 
-/** Runs `run` with a promise of its result, unless the call is to fail. */
+/** Returns a promise of the result of `run`, unless the call is to fail. */
 function fated<T>(call: PatientCall, fate: Fate, run: () => T | PromiseLike<T>): Promise<T> {
   if (fate === "hangs") {
     return new Promise(() => {});

@@ -40,8 +40,8 @@ export type TallyOptions = Partial<
 
 /**
  * A world with predictable results: each agent adds to a shared total. A sequence is TERMINATED
- * after `length` ticks, or INTERRUPTED with `cut`; an agent that adds 100 is TERMINATED alone. The
- * world refuses 366 while the total is odd.
+ * after `length` ticks, or INTERRUPTED with `cut`; an agent that adds 100 is TERMINATED while the
+ * others continue. The world refuses 366 while the total is odd.
  */
 export function tally({
   log: all = [],

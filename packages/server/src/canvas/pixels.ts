@@ -13,7 +13,7 @@ export function pixelReader(
   height: number,
 ): () => Tensor<"uint8"> {
   const scaled = new OffscreenCanvas(width, height);
-  // Read at every tick: the pixels stay in memory that the page can read.
+  // Keeps the pixels in main memory instead of the GPU's, because every tick reads them.
   const context = scaled.getContext("2d", { willReadFrequently: true, alpha: false });
   if (context === null) {
     throw new Error(

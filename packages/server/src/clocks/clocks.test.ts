@@ -432,7 +432,7 @@ describe("wakeUp", () => {
     expect(ticks(log)).toEqual(["tick 1:1 2:2", "tick ", "tick 2:4", "tick ", "tick "]);
   });
 
-  it("sleeps long without a deep stack, and not past the end", async () => {
+  it("lets an agent sleep for 900 ticks without a deep stack, and wakes it at the end", async () => {
     const { one } = await setUp(1, { clock: wakeUp({ action: "sleep" }) }, 900);
     await one.step();
     const step = await one.step({ sleep: 1000 });

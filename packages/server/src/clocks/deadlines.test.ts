@@ -127,7 +127,7 @@ describe("turns", () => {
   });
 
   it.each(["default-action", "repeat-last"] as const)(
-    "behaviour 37: a turn that a missed deadline skipped (%s) does not swallow the agent's next move",
+    "behaviour 37: after a missed deadline (%s), the agent's next move is played in its next turn",
     async (onMissedDeadline) => {
       const clock = turns({ deadlineMs: 50, onMissedDeadline });
       const { one, two, time, log } = await setUp(2, { clock });
@@ -151,7 +151,7 @@ describe("turns", () => {
     },
   );
 
-  it("behaviour 37: a turn that a missed deadline skipped does not swallow the next move of an agent that has moved before", async () => {
+  it("behaviour 37: after a missed deadline, an agent that has moved before also plays its next move", async () => {
     const clock = turns({ deadlineMs: 50, onMissedDeadline: "default-action" });
     const { one, two, time, log } = await setUp(2, { clock });
     const begun = two.step();

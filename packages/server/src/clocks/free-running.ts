@@ -10,8 +10,8 @@ import { gather } from "./gather.ts";
 
 /**
  * Each step advances the world immediately, with only that agent's actions. Agents wait for one
- * another only before the first tick of a sequence; the deadline applies to agents that have not
- * sent their first step by then. In a world of many agents, `affected` keeps the cost of a step
+ * another only before a sequence begins; the deadline applies to agents that have not sent their
+ * first step. In a world of many agents, `affected` keeps the cost of a step
  * independent of their number.
  *
  * @example

@@ -3,8 +3,8 @@ import type { AgentId } from "../definition/agent.ts";
 import type { ActionValues, ClockSeat, DeadlineOptions } from "../definition/clock.ts";
 
 /**
- * Adds the actions of a seat's outstanding step to those of a tick; without such a step, the
- * actions of its last one if the policy is `repeat-last`.
+ * Adds the actions of a seat's outstanding step to the actions of a tick. Without an outstanding
+ * step, adds the actions of the seat's last step if the policy is `repeat-last`.
  */
 export function gather(
   actions: Map<AgentId, ActionValues>,

@@ -86,7 +86,10 @@ export interface ClockDriver {
    * (behaviour 77).
    */
   withdrawn?(seat: ClockSeat): void;
-  /** The agents of the world or what blocks it may have changed: an agent joined or left, or a seat is held or taken again. */
+  /**
+   * An agent joined or left, or a seat was held or resumed: the agents of the world, or `blocked`,
+   * may have changed.
+   */
   changed(): void;
   /** The sequence is over; timers must end. */
   closed(): void;
@@ -112,7 +115,7 @@ export interface SequenceControl {
    */
   after(delayMs: number, callback: () => void): () => void;
   /**
-   * Calls back once, after other worlds and streams have run.
+   * Calls back once, in a later turn of the event loop, so that other worlds and streams run first.
    *
    * @returns A function that cancels it.
    */
@@ -120,15 +123,15 @@ export interface SequenceControl {
   /** Returns the agent whose turn it is according to the world; undefined if the clock decides. */
   nextTurn(previous: AgentId | undefined): AgentId | undefined;
   /**
-   * Advances the world by a tick; `advanced` follows. If called from within `advanced`, the tick
-   * follows it.
+   * Advances the world by a tick, and then calls `advanced`. A tick that `advanced` itself requests
+   * begins after `advanced` returns.
    */
   advance(actions: TickActions): void;
   /** Answers the outstanding step of a seat with the current observations. */
   answer(seat: ClockSeat): void;
   /**
-   * Counts a missed deadline, once for each first-step barrier or tick that waits for the agent's
-   * step, and removes the agent from the world if the policy is `leave`.
+   * Counts a missed deadline, and removes the agent from the world if the policy is `leave`. It is
+   * counted once, however long a tick or the beginning of a sequence waits for the agent's step.
    */
   missed(seat: ClockSeat): void;
   /** Counts the time by which a tick of a schedule is late. */

@@ -191,7 +191,7 @@ describe("defineEnvironment", () => {
     expect((await one.step()).state).toBe("RUNNING");
   });
 
-  it("behaviour 30: is destroyed when no agent has joined", async () => {
+  it("behaviour 30: makes a world that can be destroyed once all agents have left", async () => {
     const { server, world, one, two } = await setUp(2);
     const host = connectPeer(server);
     await expect(host.destroyWorld(world)).rejects.toThrow(/^9: .*2 agents/);
@@ -202,7 +202,7 @@ describe("defineEnvironment", () => {
     expect(server.worldNames()).toEqual([]);
   });
 
-  it("behaviour 30: answers every destroy while it drains", async () => {
+  it("behaviour 30: makes a world that answers every destroy when its last agent leaves", async () => {
     const still = defineEnvironment({
       name: "still",
       actions: {},

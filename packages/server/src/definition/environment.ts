@@ -69,8 +69,8 @@ export interface SingleAgentDefinition<
   /** Default 30,000. */
   readonly drainDeadlineMs?: number | undefined;
   /**
-   * Milliseconds that a reset of the world (ResetWorldRequest) waits for its agents to step and learn of it
-   * before it begins the next sequence without them. Default 10,000.
+   * Milliseconds that a reset of the world (ResetWorldRequest) waits for agents to receive the end
+   * of their sequence. Then the next sequence begins without the remaining agents. Default 10,000.
    */
   readonly resetDeadlineMs?: number | undefined;
   /**

@@ -37,7 +37,7 @@ describe("behaviour 21: a number among the settings", () => {
   });
 });
 
-it("behaviour 24: an error names the part of create's result that is not a world's", async () => {
+it("behaviour 24: if `create` does not return a world, the error names what is missing", async () => {
   const nothing = Object.assign({}, world, { create: () => undefined });
   const peer = connectPeer(createEnvironmentServer({ worlds: [nothing as never] }));
   await expect(peer.createWorld()).rejects.toThrow(

@@ -121,7 +121,7 @@ describe("behaviour 69: a hook that no world has is refused when the world is ma
     },
   );
 
-  it("in a world of each agent's own", async () => {
+  it("in a world with `perAgent`, when an agent joins", async () => {
     const server = createEnvironmentServer({
       worlds: [{ ...returning({ entre: (_agent: AgentId) => {} }), perAgent: true }],
     });

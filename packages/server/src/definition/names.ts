@@ -19,7 +19,7 @@ export type OnlyResultNames<T, Known extends PropertyKey, What extends string> =
       : { readonly step: `"${Unread}" is not a property of ${What}` }
     : unknown;
 
-/** Names of properties in the result of the method `step`, or of its promise, beyond `Known`. */
+/** Names beyond `Known` of the properties in the awaited result of the method `step`. */
 type UnreadName<T, Known extends PropertyKey> = T extends { step(...given: never): infer R }
   ? Exclude<NameIn<Awaited<R>>, Known | symbol>
   : never;
@@ -112,7 +112,7 @@ function methodsOf(value: object): ReadonlySet<string> {
   return names;
 }
 
-/** Returns the closest name, unless they have little in common. */
+/** Returns the known name that is most like `name`; undefined if all differ too much. */
 function nearest(name: string, known: readonly string[]): string | undefined {
   const plain = bare(name);
   const ranked = known

@@ -12,8 +12,9 @@ interface Seedable {
 }
 
 /**
- * Returns a definition with an optional uint64 setting `seed`, unless it declares one, for a create
- * and a reset of the world, and with `perAgent` also for a join and an agent's reset.
+ * Returns a definition with an optional uint64 `seed` in the settings of a create and of a reset of
+ * the world, and with `perAgent` also in those of a join and of an agent's reset. Settings that
+ * declare a `seed` are unchanged.
  */
 export function withSeeds<T extends Seedable>(definition: T): T {
   const { perAgent, settings, joinSettings, resetSettings, resetWorldSettings } = definition;

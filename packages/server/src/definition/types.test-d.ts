@@ -221,7 +221,7 @@ describe("specs with alternatives for different agents", () => {
   });
 });
 
-test("a world may be written as a type of its own", () => {
+test("`create` may return an object that was declared as a World", () => {
   const hooks: World<object, object, object, typeof specs.actions, typeof specs.observations> = {
     step: (actions) => {
       for (const action of actions.values()) {

@@ -327,8 +327,8 @@ export interface WorldRules<
   /** Default 30,000. */
   readonly drainDeadlineMs?: number | undefined;
   /**
-   * Milliseconds that a reset of the world (ResetWorldRequest) waits for its agents to step and learn of it
-   * before it begins the next sequence without them. Default 10,000.
+   * Milliseconds that a reset of the world (ResetWorldRequest) waits for agents to receive the end
+   * of their sequence. Then the next sequence begins without the remaining agents. Default 10,000.
    */
   readonly resetDeadlineMs?: number | undefined;
 }
@@ -358,9 +358,9 @@ export interface WorldDefinition<
     >
   >;
   /**
-   * Creates the world of an agent that joins it as a batch, with the join setting `batch`
-   * (docs/protocol-notes.md, "Batches"). `defineEnvironment` sets it; it has no effect without
-   * `perAgent`.
+   * Returns the definition of the world of one agent that joins as a batch, with the join setting
+   * `batch` (docs/protocol-notes.md, "Batches"). Set by `defineEnvironment`; without effect unless
+   * `perAgent` is true.
    */
   batched?(
     definition: UntypedWorldDefinition,
@@ -370,12 +370,11 @@ export interface WorldDefinition<
 }
 
 /**
- * The properties in which the definition of one agent's batch differs from the definition for one
- * agent.
+ * The properties of a definition that are replaced for an agent that joins as a batch.
  */
 export interface BatchedWorld
   extends Pick<UntypedWorldDefinition, "actions" | "observations" | "resetSettings"> {
-  /** True if it checks its observations against the bounds of their specs itself. */
+  /** True if the batch itself checks its observations against the bounds of their specs. */
   readonly checksObservations: boolean;
   /** Creates the world of one batch. */
   create(context: WorldContext<SettingValues<SettingSpecs>>): Awaitable<UntypedWorld>;

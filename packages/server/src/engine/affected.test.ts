@@ -8,8 +8,8 @@ import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 
 /**
- * Each agent's `hit` affects itself and the agent that it names, whose sequence ends after three
- * hits.
+ * The action `hit` names an agent. A hit affects the agent that acts and the named agent, whose
+ * sequence ends after three hits.
  */
 function duel(log: string[]) {
   return defineWorld({

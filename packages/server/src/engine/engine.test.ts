@@ -434,7 +434,7 @@ describe("the engine", () => {
     expect([table.answers.at(-1), table.world.state.moves]).toEqual([[undefined], 0]);
   });
 
-  it("behaviour 24: answers a step whose validation fails once, and does not count it", () => {
+  it("behaviour 24: answers a step once if its validation fails, and does not count the step", () => {
     const table = tableOf(2, {
       create: () => ({
         step() {},
@@ -704,7 +704,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     expect(statesOf(first)).toEqual(["step"]);
   });
 
-  it("has the specs of the reset during which its stream was lost", () => {
+  it("has the specs of the reset that was outstanding when its stream was lost", () => {
     const table = keyed(2, {
       onReset: "wait",
       onDrop: { holdMs, policy: "block" },

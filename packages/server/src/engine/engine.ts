@@ -322,8 +322,8 @@ export class Engine {
 
   /**
    * Moves an agent to a new seat for its new connection. The loss of the old connection may not
-   * have been reported yet. The state moves with it: `#become` would take a RUNNING agent out of
-   * the sequence, and drop a reward that is due.
+   * have been reported yet. The state of a RUNNING agent moves unchanged, because `#become` would
+   * take the agent out of the sequence and drop a reward that is due.
    */
   #takeAgain(seat: Seat, onLeft: Seat["onLeft"]): Seat {
     if (seat.held === undefined) {
@@ -361,7 +361,7 @@ export class Engine {
 
   /**
    * Removes an agent. Its later requests are answered with the reason, if any. An outstanding
-   * request is not answered here: its stream is lost, or answers it.
+   * request is not answered here: the caller answers it, unless the agent's stream is lost.
    */
   #remove(seat: Seat, reason: DmEnvRpcError | undefined): void {
     const state = this.#state;
@@ -537,7 +537,7 @@ export class Engine {
     }
   }
 
-  /** Returns the world's current refusal of actions. */
+  /** Returns the error with which the world now refuses actions; undefined if it accepts them. */
   #validate(agent: AgentId, actions: ActionValues): Error | undefined {
     const { world } = made(this.#play);
     if (world.validate === undefined) {
@@ -715,7 +715,7 @@ export class Engine {
   #nextTick: TickActions | undefined;
   /** The actions of the current tick. */
   #tickActions: TickActions = new Map();
-  /** True while a tick begins or ends; a tick that the clock requests meanwhile follows it. */
+  /** True while `#tick` or `#afterStep` runs: a tick that the clock then requests has to wait. */
   #isTicking = false;
   /** Agents that the last tick affected; undefined for all. */
   #affected: ReadonlySet<Running> | undefined;
@@ -1292,7 +1292,7 @@ export class Engine {
     this.#end(error, "failed");
   }
 
-  /** Ends the world because of a fault, and answers a request that no seat holds. */
+  /** Ends the world because of a fault, and answers a request that is not stored in a seat. */
   #failRequest(fault: unknown, reply: Reply): void {
     this.fail(fault);
     reply(errorResponse(this.#state.gone));

@@ -37,8 +37,9 @@ export interface SpectatedWorld {
   /** The agents in the order of joining. */
   agents(): Iterable<SpectatedAgent>;
   /**
-   * Shows the author's world when no transition is in progress; with `perAgent`, the world of one
-   * agent. Undefined if it is gone, or before its first sequence.
+   * Calls `see` with the author's world when no transition is in progress; with `perAgent`, with the
+   * world of one agent. The argument is undefined if that world is gone, or before its first
+   * sequence.
    *
    * @param see Must not throw.
    */

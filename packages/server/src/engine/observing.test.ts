@@ -182,8 +182,8 @@ describe("the memory of observations", () => {
 });
 
 /**
- * Returns an agent of a free-running world with this reward; another agent takes three steps
- * between two of its own.
+ * Plays a free-running world with these rewards, one for each tick: one agent steps in all ticks but
+ * the last. Returns the result of the other agent's step in the last tick.
  */
 async function lateReward(spec: TensorSpec, rewards: readonly PackValue[]): Promise<StepResult> {
   let tick = 0;

@@ -37,9 +37,9 @@ export type Cancel = () => void;
 /**
  * The engine's author calls, timers and events. It serializes transitions and has no notion of seats or sequences.
  *
- * The engine and its parts call the following directly: replies and `onLeft`, which belong to a
- * request and a seat, and the author's `status`, `observe` and `destroy`, for whose promises no
- * transition waits.
+ * Replies and `onLeft` are not part of it, because they belong to a request and a seat; nor are the
+ * author's `status`, `observe` and `destroy`, because no transition waits for a promise of theirs.
+ * The engine and its parts call these directly.
  */
 export interface Outside {
   /**
@@ -80,7 +80,7 @@ export interface Outside {
   now(): number;
   /** Runs a transition `delayMs` from now. */
   after(delayMs: number, transition: () => void): Cancel;
-  /** Runs a transition after other worlds and streams have run. */
+  /** Runs a transition in a later turn of the event loop; other worlds and streams run first. */
   rest(transition: () => void): Cancel;
   /** Reports an event; it does not throw. */
   emit(event: WorldEvent): void;

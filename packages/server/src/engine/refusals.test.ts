@@ -253,8 +253,8 @@ describe("behaviour 68: `step` refuses the actions of a single agent", () => {
   });
 
   it.each([
-    ["an error that does not say that nothing changed", turns(), "unmarked step"],
-    ["one that does, in a tick of several agents", lockstep(), "step"],
+    ["an error that `refuse` did not create", turns(), "unmarked step"],
+    ["a refusal in a tick of several agents", lockstep(), "step"],
   ] as const)("but %s ends the world", async (_what, clock, checks) => {
     const { one, two } = await setUp(fields({ clock, checks }));
     const second = two.step();
@@ -266,7 +266,7 @@ describe("behaviour 68: `step` refuses the actions of a single agent", () => {
     );
   });
 
-  it("but not on a clock whose ticks are for agents that sleep, even if there is only one", async () => {
+  it("but not on the clock wakeUp, even if only one agent plays", async () => {
     const clock = wakeUp({ action: "field" });
     const { one } = await setUp(fields({ clock, checks: "step" }), 1);
     await one.step();

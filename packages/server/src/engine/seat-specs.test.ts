@@ -66,7 +66,7 @@ describe("behaviour 35: the requested observations of a step", () => {
   const namesOf = (...uids: Uid[]): string[] =>
     specs.readRequested(requesting(...uids)).map(({ name }) => name);
 
-  it("are each once, in the order of the request", () => {
+  it("are listed once each, in the order of the request", () => {
     expect(namesOf()).toEqual([]);
     expect(namesOf(three, one, three)).toEqual(["o2", "o0"]);
   });

@@ -137,8 +137,8 @@ interface EndedView extends Readonly<Omit<Ended, "seat" | "reward">> {
 export type SeatStateView = Exclude<SeatState, Running | Ended> | RunningView | EndedView;
 
 /**
- * A seat outside the engine. Every seat is one, but the compiler takes none for a `Seat`: it cannot be changed, and its
- * callback cannot be called.
+ * A seat as code outside the engine sees it: its state cannot be changed, and `onLeft` cannot be
+ * called. A `Seat` is assignable to a `SeatView`, but a `SeatView` is not assignable to a `Seat`.
  */
 export interface SeatView extends Readonly<Omit<Seat, "state" | "held" | "onLeft">> {
   readonly state: SeatStateView;

@@ -2,8 +2,9 @@
 
 /**
  * Runs the transitions of one world one at a time, in the order in which they were requested. A
- * transition runs immediately if no other is in progress. The queue holds the world's timers, and
- * at most a few transitions for each seat of a stream, whose requests are processed one by one.
+ * transition runs immediately if no other is in progress. The queue is bounded: it holds the world's
+ * timers, and at most a few transitions for each seat, because a stream's requests are processed one
+ * by one.
  */
 export class Turnstile {
   #holds = 0;

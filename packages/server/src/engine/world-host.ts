@@ -36,9 +36,9 @@ function countsOf(state: WorldView): WorldCounts {
  * A world that agents share: an engine, whose transitions a turnstile runs one at a time. A fault
  * in a transition ends only this world (behaviour 24).
  *
- * The seats that it receives are the ones that its `join` returned, as views. Only here do they
- * become writable: a method may require a `Seat` where its interface has a `SeatView`, because the
- * compiler compares parameters of methods both ways.
+ * Callers pass the seats that `join` returned, typed as read-only `SeatView`s; the methods here accept
+ * them as writable `Seat`s. The compiler allows this because it compares the parameters of methods
+ * in both directions.
  */
 export class WorldHost implements SharedWorld {
   readonly name: string;

@@ -72,7 +72,7 @@ describe("authorize", () => {
     await operator.destroyWorld(world);
   });
 
-  it("refuses everything in-band to a connection without a role", async () => {
+  it("refuses in-band all requests that require a role to a connection without roles", async () => {
     await using server = createEnvironmentServer({ worlds: [tally()], authorize: byMetadata });
     const guest = connectAs(server, "");
     await expect(guest.createWorld()).rejects.toThrow(/^7: .* received none/);

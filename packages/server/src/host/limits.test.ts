@@ -336,7 +336,7 @@ describe("limits", () => {
     ["WebSocket", (server: Server) => openStream(server.url.replace("http:", "ws:"))],
     ["Connect", (server: Server) => openConnectStream(server.url)],
   ])(
-    "behaviour 6: maxMessageBytes answers in turn, then ends a stream of %s",
+    "behaviour 6: maxMessageBytes: answers a larger message in its turn, then ends the stream (%s)",
     async (_name, open) => {
       const limits = { maxMessageBytes: 4096 };
       const ended: (string | undefined)[] = [];

@@ -116,7 +116,7 @@ describe("reflection", () => {
   });
 });
 
-it("serves 64 calls of reflection at a time, and refuses more without their requests", async () => {
+it("serves 64 calls of reflection at a time, and refuses another until one has ended", async () => {
   await using server = await serving({ worlds: [tally()] });
   const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: server.url }));
   const ends: (() => void)[] = [];

@@ -31,8 +31,8 @@ type Answer =
   | { case: "errorResponse"; value: { errorCode: number; errorMessage: string } };
 
 /**
- * Maximum number of concurrent calls of reflection, which serves tools and their users: each call
- * takes some 100 KB while its responses are not read.
+ * Maximum number of concurrent calls of reflection. A call takes some 100 KB while its responses are
+ * not read.
  */
 const maxReflectionCalls = 64;
 
@@ -73,7 +73,7 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
 }
 
 /**
- * Creates the admission of a server's calls: it limits those of reflection.
+ * Creates the admission of a server's calls, which limits the calls of reflection.
  *
  * @returns The `onCall` of a listener.
  */

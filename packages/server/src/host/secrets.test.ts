@@ -80,7 +80,7 @@ describe("behaviour 7: paths in the errors of an author's code", () => {
   );
 });
 
-describe("the names of the worlds", () => {
+describe("the permission to read the names of the worlds", () => {
   function connectAs(server: EnvironmentServer, roles: string): Peer {
     const [client, stream] = memoryStreamPair({ metadata: new Map([["roles", roles]]) });
     server.accept(stream);
@@ -92,12 +92,12 @@ describe("the names of the worlds", () => {
   const assigned: Partial<EnvironmentServerOptions> = { joinToken: () => seat };
 
   it.each<[string, Partial<EnvironmentServerOptions>, string, boolean]>([
-    ["no role", free, "", false],
-    ["the role agent", free, "agent", true],
-    ["the role agent, where agents need a join token", assigned, "agent", false],
-    ["the role spectator", assigned, "spectator", true],
-    ["the role operator", assigned, "operator", true],
-  ])("with %s", async (_who, options, roles, mayRead) => {
+    ["is not granted without a role", free, "", false],
+    ["is granted to an agent", free, "agent", true],
+    ["is not granted to an agent that needs a join token", assigned, "agent", false],
+    ["is granted to a spectator", assigned, "spectator", true],
+    ["is granted to an operator", assigned, "operator", true],
+  ])("%s", async (_what, options, roles, mayRead) => {
     const server = createEnvironmentServer({
       worlds: [tally()],
       premade: [{}],

@@ -113,7 +113,7 @@ function settingProperty(setting: Setting): Property {
   });
 }
 
-/** Returns a name as a key, in which a "." would separate levels. */
+/** Returns a name as a key: a "." would separate levels, so it becomes a "/". */
 function keyed(name: string): string {
   return name.replaceAll(".", "/");
 }

@@ -121,7 +121,7 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
   };
 }
 
-/** Returns the properties and extensions of a server; calls do not wait for each other. */
+/** Returns the property layer of a server; author calls of this layer run concurrently. */
 function serverLayer(
   { properties, limits, time, onFault }: SideChannelOptions,
   mayList: boolean,

@@ -8,7 +8,7 @@ export interface RequestAnswered {
   readonly address: string;
   /** Kind of the request; undefined without a payload, `malformed` if it failed to decode. */
   readonly request: ProcessRequest["case"] | "malformed";
-  /** Time from its turn to its response, including the wait for other agents. */
+  /** Milliseconds from the start of its processing to its response, including waits for agents. */
   readonly durationMs: number;
   /** The google.rpc.Code in the response; 0 if it is not an error. */
   readonly code: number;

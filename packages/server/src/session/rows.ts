@@ -47,11 +47,12 @@ interface OpenStep {
  * Several seats of a shared world on one stream (behaviour 73). Every rule for agents applies to
  * each row, and one step is a step of every row.
  *
- * A step is answered when every acting row has its result, or when the world waits for the next
- * step of a row that already has its result, or whose step was refused, as on the clock `turns`. Then rows outside a sequence
- * begin one, unless the step's `begin_mask` excludes them. A row that still waits, for its turn or
- * for a sequence to begin, does not delay the others: its last observations are sent again, and its
- * result is in the response to a later step.
+ * The acting rows are done when each has its result. They are also done when the world waits for
+ * another step of one of them, as on the clock `turns`: of a row that has its result, or whose step
+ * was refused. Then rows outside a sequence begin one, unless the step's `begin_mask` excludes them,
+ * and the step is answered. A row that still waits, for its turn or for a sequence to begin, does
+ * not delay the others: its last observations are sent again, and its result is in the response to a
+ * later step.
  */
 export class Rows implements Place {
   readonly world: JoinedWorld;
@@ -214,8 +215,8 @@ export class Rows implements Place {
   }
 
   /**
-   * Returns true if the world may wait for the next step of a row, whose last one was answered or
-   * refused: the client can send it only after this answer.
+   * Returns true if the world may wait for the next step of a row whose last step was answered or
+   * refused. The client sends that next step only after it has received the open step's response.
    */
   #isAwaited(): boolean {
     if (this.#error !== undefined) {
@@ -318,8 +319,8 @@ export class Rows implements Place {
   }
 
   /**
-   * Clears the observations of the last sequence, except those of rows whose first result is not
-   * sent yet.
+   * Clears the observations of the last sequence. Rows whose first result is not sent yet keep
+   * theirs.
    */
   #forget(): void {
     for (const { index, answered } of this.#rows) {

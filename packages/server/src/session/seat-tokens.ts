@@ -12,9 +12,9 @@ import { joinTokenSetting, seatKeySetting } from "../definition/reserved-setting
 import type { Done } from "../engine/requests.ts";
 
 /**
- * The seat of a join token. The last call is exactly one of `giveBack` (the agent never joined),
- * `leave` (the agent left) or `hold` (a later join resumed the held seat); `hold` may also precede
- * `leave`. The event `seat-failed` reports errors of these functions and rejections of their
+ * The seat of a join token. Exactly one of `giveBack` (the agent never joined) and `leave` (the agent
+ * left) is called, once. The exception is a seat that a later join resumed while it was held: its
+ * last call is `hold`. The event `seat-failed` reports errors of these functions and rejections of their
  * promises.
  */
 export interface TakenSeat {

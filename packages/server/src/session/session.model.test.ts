@@ -35,7 +35,7 @@ const runs = Number(process.env["MODEL_RUNS"] ?? 300);
 /**
  * Seed of the scenarios: fixed in a short run, random in a long one. The order in which requests of
  * two connections are processed is not guaranteed, and in one of some ten thousand scenarios a
- * response depends on it: read a divergence before you count it.
+ * response depends on it, so examine a divergence before you report it.
  */
 const seed =
   process.env["MODEL_SEED"] ?? (process.env["MODEL_RUNS"] === undefined ? "1" : undefined);

@@ -27,8 +27,8 @@ import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts"
 type Request = ProcessRequest | Malformed;
 
 /**
- * Maximum size in bytes of a message that is checked on arrival for being a LeaveWorldRequest,
- * because a leave may overtake earlier requests. An empty one has 2 bytes.
+ * Maximum size in bytes of a message that is decoded on arrival, in case it is a LeaveWorldRequest:
+ * a leave may overtake earlier requests. An empty LeaveWorldRequest has 2 bytes.
  */
 const maxLeaveBytes = 16;
 
@@ -66,7 +66,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #leaves = 0;
   #ended = false;
   #closed = false;
-  /** Set if the stream ends, with this status, once its agent has received the end of its sequence. */
+  /** The status of a draining stream, which ends once its agent has received its sequence's end. */
   #draining: DmEnvRpcError | undefined;
   /** Kind of the current request and its start, while `requestChannel` has subscribers. */
   #taken: readonly [Request["case"], number] | undefined;

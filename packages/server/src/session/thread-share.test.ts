@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { ThreadShare } from "./thread-share.ts";
 
-/** A share of a clock and an event loop that the test drives. */
+/** A ThreadShare whose clock and event loop the test drives. */
 function driven() {
   const tasks: (() => void)[] = [];
   const loop = { nowMs: 0, turn: () => tasks.splice(0).map((task) => task()), tasks };
@@ -49,7 +49,7 @@ test("every 64th step looks at the clock", () => {
   expect(share.isOver).toBe(true);
 });
 
-test("addresses take turns, and each its sessions in order", () => {
+test("addresses take turns, and so do the sessions of each address", () => {
   const { share, loop } = driven();
   const order: string[] = [];
   const waiting = (network: string, name: string): void =>

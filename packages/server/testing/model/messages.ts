@@ -17,7 +17,7 @@ import { type Answer, observationNames, type Request } from "./requests.ts";
 /** UIDs that the specs do not contain. */
 const unknownUid = 999;
 
-/** The UIDs of the world under test: its actions and its observations count from 1 in their order. */
+/** UIDs in the world under test: actions are numbered from 1, and so are observations. */
 const addUid = 1;
 const sleepUid = 2;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The observations of the world under test, and what they are. */
+/** Names of the observations of the world under test. */
 export const observationNames = ["total", "tick", "sequence", "row", "reward"] as const;
 
 /** Name of an observation. */

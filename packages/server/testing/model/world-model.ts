@@ -289,8 +289,8 @@ export class WorldModel implements SequenceHost {
   }
 
   /**
-   * An agent leaves; `done` is called once that is over, except for the end of a world that waits
-   * for it.
+   * An agent leaves. `done` is called after everything that follows from it, except the destruction
+   * of a draining world.
    */
   leave(agent: AgentModel, done: () => void): void {
     if (!this.agents.includes(agent)) {

@@ -21,7 +21,7 @@ interface Leaf {
   readonly width: number;
 }
 
-/** A given action of a step, of all slots. */
+/** An action that a step contains, with its values for all slots. */
 interface Given extends Leaf {
   readonly data: TensorData;
 }

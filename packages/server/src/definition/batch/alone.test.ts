@@ -262,7 +262,7 @@ describe("behaviour 71: a slot of a batch", () => {
       [dice, diceInArrays].map((world) => [world.name, mode, world] as const),
     ),
   )(
-    "gives %s in mode %s the same results as a single environment with the same seed",
+    "of %s in mode %s has the same results as a single environment with the same seed",
     async (_name, autoreset, definition) => {
       const isSameStep = autoreset === "same-step";
       await fc.assert(

@@ -185,7 +185,7 @@ export class Column {
   }
 }
 
-/** Creates a column for each spec, by full name. */
+/** Creates a column for each spec, with the spec's full name. */
 export function columnsOf(
   specs: Specs,
   size: number,

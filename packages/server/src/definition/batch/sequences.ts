@@ -5,7 +5,7 @@ import type { AutoresetMode } from "./request.ts";
 
 /** Tracks which slots of a batch are in a sequence. */
 export class Sequences {
-  /** 1 for each slot whose sequence has ended and whose next one has not begun. */
+  /** 1 for each slot that is not in a sequence. */
   readonly over: Uint8Array;
   readonly autoreset: AutoresetMode;
 
