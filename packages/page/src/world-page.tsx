@@ -62,13 +62,13 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
           </button>
         )}
         <button type="button" aria-pressed={isPaused} onClick={() => setPaused(!isPaused)}>
-          {isPaused ? "Go on" : "Pause"}
+          {isPaused ? "Resume" : "Pause"}
         </button>
       </header>
       <main class="world">
         {frame?.world !== undefined && info !== undefined && (
           <>
-            <section class="view" aria-label="What the world looks like">
+            <section class="view" aria-label="View of the world">
               {state?.step !== undefined && frame.view.case !== "picture" ? (
                 <OwnObservations observation={state.step.observation} />
               ) : (
@@ -78,7 +78,7 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
                 <PlayPanel seat={seat} state={state} info={info} frame={frame} onClose={close} />
               )}
             </section>
-            <section class="side" aria-label="How the world goes">
+            <section class="side" aria-label="Progress of the world">
               {info.description !== "" && <p>{info.description}</p>}
               <dl class="facts">
                 <Fact name="Sequence" value={formatNumber(Number(frame.world.sequences))} />

@@ -55,7 +55,7 @@ export function WorldsPage({ spectator }: { readonly spectator: Spectator }) {
           <Plot title="Mean return" times={times} values={returns} />
         </section>
         {latest !== undefined && worlds.length === 0 ? (
-          <p>No world yet: it appears here when somebody creates it.</p>
+          <p>No worlds yet. Each world appears here when a client creates it.</p>
         ) : (
           <WorldsTable worlds={worlds} histories={histories.current} />
         )}

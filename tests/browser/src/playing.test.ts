@@ -83,7 +83,7 @@ describe.each(installedBrowsers)("a person in $name", (browser) => {
       await stepped;
     }
     const again = agent.reset();
-    await says(page, "Sequence before");
+    await says(page, "Previous return");
     await again;
     await says(page, "Your turn");
     expect(server.worlds()).toMatchObject([{ agents: 2, sequences: 2 }]);

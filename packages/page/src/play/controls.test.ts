@@ -24,7 +24,7 @@ describe("controls", () => {
     ]);
   });
 
-  test("of what has too many values are fields, and none for arrays", () => {
+  test("of scalars with too many values for buttons are fields; arrays have no controls", () => {
     const actions = {
       speed: t.float32({ min: 0, max: 2 }),
       honk: t.bool(),
@@ -40,7 +40,7 @@ describe("controls", () => {
     ]);
   });
 
-  test("of the world's own come first, and leave the other actions to their specs", () => {
+  test("that the world declares come first; its other actions have controls from their specs", () => {
     const control = (key: string, label: string, value: number) =>
       create(ControlSchema, { key, label, actions: { move: value } });
     const given = [control("ArrowUp", "Up", 1), control("", "Stay", 0)];
@@ -53,7 +53,7 @@ describe("controls", () => {
     expect(fields.map(({ name }) => name)).toEqual(["honk"]);
   });
 
-  test("are legal as the mask of the only discrete action says", () => {
+  test("are legal if the mask of the only discrete action permits it", () => {
     const { choices } = controlsOf({ move }, []);
     const mask = tensor("bool", [4], Uint8Array.of(1, 0, 0, 1));
     const legal = choices.filter((choice) => isLegal(choice, { move }, { legal_actions: mask }));
@@ -61,7 +61,7 @@ describe("controls", () => {
     expect(legalActions(move).shape).toEqual([4]);
   });
 
-  test("are legal as the mask of each discrete action says, and without a mask", () => {
+  test("are legal if the mask of their discrete action permits it, or if it has no mask", () => {
     const specs = { move, aim: { height: t.uint8({ min: 0, max: 1 }) } };
     const { choices } = controlsOf(specs, []);
     const masks = { aim: { height: tensor("bool", [2], Uint8Array.of(0, 1)) } };

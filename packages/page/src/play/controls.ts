@@ -84,7 +84,7 @@ function valuesOf(spec: TensorSpec): readonly number[] | undefined {
     : undefined;
 }
 
-/** Returns the field of a scalar; undefined for arrays and messages, which a step may omit. */
+/** Returns the field of a scalar; no field for arrays and messages, which a step may omit. */
 function fieldsFor(name: string, { dtype, shape, min, max }: TensorSpec): readonly Field[] {
   if (shape.length > 0 || dtype === "proto") {
     return [];

@@ -46,7 +46,7 @@ export function PlayPanel({ seat, state, info, frame, onClose }: PlayPanelProps)
       <dl class="facts">
         <Fact name="Your return" value={formatNumber(state.return)} />
         {state.lastReturn !== undefined && (
-          <Fact name="Sequence before" value={formatNumber(state.lastReturn)} />
+          <Fact name="Previous return" value={formatNumber(state.lastReturn)} />
         )}
       </dl>
       {controls !== undefined && state.kind === "playing" && (
