@@ -18,7 +18,7 @@ describe("the log", () => {
 
   const refused = { kind: "transport-error", error: new Error("bad connection") } as const;
 
-  it("has five lines of a kind in ten seconds, and then the number of the others", () => {
+  it("has at most five lines of a kind in ten seconds, and then the number of further events", () => {
     const { lines, log } = setUp();
     for (let i = 0; i < 16_000; i++) {
       log(refused);

@@ -13,8 +13,8 @@ interface Period {
 }
 
 /**
- * Creates a log of failures, which an attacker cannot fill: of each kind of event at most five lines in ten seconds, and
- * then one with the number of the others.
+ * Creates a log of failures that an attacker cannot flood: in ten seconds, each kind of event has at most five lines, and
+ * then one line with the number of further events.
  */
 export function createLog(write: (text: string) => void): (event: ServerEvent) => void {
   const periods = new Map<string, Period>();

@@ -75,7 +75,7 @@ async function serveBoards(flags: Flags, hooks?: ServeHooks): Promise<Server> {
     port,
     allowInsecure,
     page,
-    // Without a matchmaker, one board exists from the start.
+    // With a page and without a matchmaker, a board to watch exists from the start.
     premade: page && hooks === undefined ? [{}] : [],
     ...(tls === undefined ? {} : { tls: readTls(tls) }),
     limits: { listenBacklog, maxWorlds, idleWorldMs },

@@ -128,7 +128,7 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
             read: () => foraging.text(),
           }),
           seed: property(t.uint64(), {
-            description: "What the world's random numbers are made from",
+            description: "Seed of the world's random numbers",
             read: () => random.seed,
           }),
           food_left: property(t.uint32(), {

@@ -51,7 +51,7 @@ describe("a reset without a layout", () => {
     );
   });
 
-  it("puts food off the border, off the agents, and apart: no neighbour, none within 2 in line", () => {
+  it("puts no food on the border, on an agent, next to other food, or 2 cells from it in a line", () => {
     fc.assert(
       fc.property(sizes, seeds, (settings, seed) => {
         const world = reset(settings, settings.maxAgents, seed);

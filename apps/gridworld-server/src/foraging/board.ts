@@ -161,7 +161,7 @@ function nthEmptyCell({ foodLevels, occupants }: Board, index: number): number {
   }
 }
 
-/** Draws food by rejection: rows and columns off the border, apart from food and from agents. */
+/** Draws food by rejection: never on the border or on an agent, and at a distance from other food. */
 function drawFood(
   board: Board,
   foragers: readonly Forager[],

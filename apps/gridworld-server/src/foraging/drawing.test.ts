@@ -41,7 +41,7 @@ describe("the picture", () => {
     expect(at(0, 8)).toEqual([...agentColour(0)]);
   });
 
-  it("belongs to its caller and follows agents that leave the board", () => {
+  it("may be overwritten by its caller, and no longer shows agents that have left the board", () => {
     const world = scene(layout);
     const first = world.rgb();
     first.fill(0);

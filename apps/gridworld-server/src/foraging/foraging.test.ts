@@ -149,7 +149,7 @@ describe("a late joiner", () => {
     expect(world.status).toBe("terminated");
   });
 
-  it("is refused when agents and food stand on every cell, and nothing is drawn for it", () => {
+  it("is refused when agents and food stand on every cell, without drawing a random number", () => {
     let draws = 0;
     const settings = { height: 3, width: 3, maxAgents: 9 };
     const random = seeded(1);

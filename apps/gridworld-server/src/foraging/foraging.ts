@@ -30,7 +30,7 @@ import { tileSide } from "./tiles.ts";
  * A board of Level-Based Foraging and the agents that have joined it.
  *
  * An agent joins, then a reset or `enter` puts it on the board. Agents are processed in the order
- * of joining. Every method that takes an agent throws a {@link ForagingError} `unknown-agent` if it
+ * of joining. Every method of a joined agent throws a {@link ForagingError} `unknown-agent` if it
  * has not joined. Observations of an agent throw `wrong-state` if it is not on the board; each
  * returns memory that the caller owns.
  *

@@ -22,7 +22,7 @@ export interface Layout {
  *
  * `.` is an empty cell, `a`…`z` an agent of level 1…26, `1`…`9` food of that level. Blanks around a
  * line and empty lines before and after the drawing are ignored, so that it can be a template
- * literal; rows and columns in messages count from 0 without them.
+ * literal. Messages count rows and columns from 0, beginning at the first cell of the drawing.
  *
  * @throws {ForagingError} `invalid-layout`: an empty drawing, lines of different lengths, a side
  *   beyond {@link maxSide}, or an unknown character; it names the place.

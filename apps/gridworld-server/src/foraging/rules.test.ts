@@ -71,7 +71,7 @@ describe("moving", () => {
     expect(play(scene("ac4"), "east", "load").text()).toBe("ac4");
   });
 
-  it("puts two on one cell when the occupant of a cell being left fails to leave", () => {
+  it("puts two agents on one cell when one enters it and the other fails to leave it", () => {
     // a enters b's cell; b and c contest the cell between them, so b stays.
     const world = play(scene("ab.c.1"), "east", "east", "west");
     expect(places(world, 3)).toEqual([

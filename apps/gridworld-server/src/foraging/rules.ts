@@ -22,8 +22,8 @@ export type ForagingStatus = "running" | "terminated" | "interrupted";
 /**
  * Sets the cell that an agent claims and its load flag from its action and the current board.
  *
- * A move off the grid or into food becomes `none`, and so does a load without food beside the
- * agent: either claims the agent's own cell.
+ * An agent whose move would leave the grid or enter food claims its own cell, as does an agent that
+ * loads or does nothing.
  */
 export function declare(board: Board, forager: Forager, action: number): void {
   const { row, col } = forager;

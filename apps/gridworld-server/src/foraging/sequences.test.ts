@@ -39,7 +39,7 @@ const foodLeft = (world: Foraging<number>) =>
   [...world.food()].reduce((sum, value, index) => (index % 3 === 2 ? sum + value : sum), 0);
 
 describe("any sequence", () => {
-  it("keeps its agents on the board and off the food, a step apart at most", () => {
+  it("keeps its agents on the board and off the food, and moves them by at most one cell a tick", () => {
     fc.assert(
       fc.property(plan, (drawn) => {
         const { world, agents } = start(drawn);

@@ -24,7 +24,7 @@ describe("resolveSettings", () => {
     });
   });
 
-  it("has a default sight of the larger side", () => {
+  it("has the length of the larger side as the default sight", () => {
     expect(settingsOf({ height: 5, width: 9 }).sight).toBe(9);
     expect(settingsOf({ height: 5, width: 9, sight: 2 }).sight).toBe(2);
   });
