@@ -13,10 +13,10 @@ def draw(path, title, curves, steps):
     """Writes a picture of mean returns over steps.
 
     Args:
-        path: Of the file.
-        title: Above the picture.
-        curves: By name, pairs of the steps so far and the mean return.
-        steps: Where the axis ends.
+        path: Path of the file to write.
+        title: Title above the picture.
+        curves: Curves by name, each a list of pairs (steps so far, mean return).
+        steps: Number of steps at the end of the axis.
     """
     returns = [value for points in curves.values() for _, value in points]
     low, high = min(0.0, *returns), max(returns) * 1.05

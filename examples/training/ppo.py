@@ -26,7 +26,7 @@ class Network:
         return second @ self.layers[4] + self.layers[5], (inputs, first, second)
 
     def backward(self, activations, gradient):
-        """Returns the gradients of all layers for that of the outputs."""
+        """Returns the gradients of all layers, given the gradient of the outputs."""
         inputs, first, second = activations
         at_second = (gradient @ self.layers[4].T) * (1 - second**2)
         at_first = (at_second @ self.layers[2].T) * (1 - first**2)
@@ -37,7 +37,7 @@ class Network:
         ]
 
     def descend(self, gradients, rate, longest=0.5):
-        """Takes a step of Adam, its gradient clipped to a length."""
+        """Takes a step of Adam with the gradients clipped to the norm `longest`."""
         length = np.sqrt(sum((gradient**2).sum() for gradient in gradients))
         self.steps += 1
         for layer, moments, gradient in zip(self.layers, self.moments, gradients, strict=True):
@@ -81,13 +81,13 @@ def learn(envs, total_steps, report, *, seed=1, length=32, epochs=8, minibatch=2
 
     Args:
         envs: A vector environment in SameStep mode, whose only action is discrete.
-        total_steps: How many steps of slots to learn from.
-        report: Is called with the steps so far, and the returns of the sequences that ended.
-        seed: Of the environments and of the learner.
+        total_steps: Number of steps to learn from, counted over all slots.
+        report: Called with the steps so far, and the returns of the sequences that ended.
+        seed: Seed of the environments and of the learner.
         length: Steps of each slot between two updates.
-        epochs: How often each step is learned from.
-        minibatch: How many steps a gradient is taken of.
-        rate: Of learning, at the start; it falls to 0.
+        epochs: Number of times that each step is learned from.
+        minibatch: Number of steps for each gradient.
+        rate: Learning rate at the start; it falls to 0.
 
     Returns:
         A function from observations to actions.
@@ -148,7 +148,7 @@ def learn(envs, total_steps, report, *, seed=1, length=32, epochs=8, minibatch=2
 
 
 def _update(actor, critic, seen, chosen, old, values, advantages, *, rate, clip=0.2, entropy=0.01):
-    """Takes a step of the clipped objective, and one towards the returns."""
+    """Updates the actor by the clipped objective, and the critic towards the returns."""
     count = len(seen)
     logits, activations = actor.forward(seen)
     log = _log_softmax(logits)

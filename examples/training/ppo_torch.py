@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PPO in one file, with PyTorch, in the style of CleanRL, with all code in this file.
+"""PPO in one file, with PyTorch, in the style of CleanRL.
 
     pip install ./python torch
     python examples/training/ppo_torch.py --address 127.0.0.1:8980

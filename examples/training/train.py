@@ -12,7 +12,7 @@
 
 Several learners are trained one after the other: --learner ppo torch sb3.
 
-The world's server is started, unless --address tells of one.
+Starts the server of the world, unless --address names a running one.
 """
 
 import os
@@ -59,7 +59,7 @@ WORLDS = {
         },
     },
 }
-"""With `agents`, a world is shared by that number of agents, each in a slot."""
+"""Worlds by name. With `agents`, that number of agents shares a world, each in a slot."""
 
 
 def main():

@@ -1,5 +1,5 @@
-// Wraps a simulation as an environment with dm_env's reset and step, and a second one, in arrays, for agents that
-// join many environments at once.
+// Wraps a simulation as an environment with dm_env's reset and step. For agents that join many environments at once, it
+// also wraps a simulation of many poles in arrays.
 import { defineEnvironment, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { CartPole } from "./cart-pole.ts";
