@@ -246,18 +246,21 @@ def test_agents_that_take_turns_are_asked_one_at_a_time(worlds):
     env.close()
 
 
-def test_an_illegal_move_is_a_server_error_and_the_next_reset_begins_a_sequence(worlds):
+def test_after_an_illegal_move_the_same_agent_moves_again(worlds):
     env = RemoteAECEnv(worlds["tic-tac-toe"], 2)
     env.reset()
     env.step(4)
-    with pytest.raises(ServerError, match="expected a free field, received 4"):
-        env.step(4)
-    with pytest.raises(UsageError, match="call reset"):
-        env.step(0)
-    env.reset()
-    env.step(4)
+    for _ in range(2):
+        with pytest.raises(ServerError, match="expected a free field, received 4"):
+            env.step(4)
+        assert env.agent_selection == "agent_1"
+        assert env.agents == ["agent_0", "agent_1"]
     env.step(0)
     assert env.agent_selection == "agent_0"
+    for move, mover in ((3, "agent_1"), (1, "agent_0"), (5, None)):
+        env.step(move)
+        assert mover is None or env.agent_selection == mover
+    assert env.terminations == {"agent_0": True, "agent_1": True}
     env.close()
 
 

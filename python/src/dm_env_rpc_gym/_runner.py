@@ -141,6 +141,6 @@ def _overdue(what: str, timeout: float) -> RequestTimeoutError:
     return RequestTimeoutError(
         f"{what} timed out: expected an answer within {timeout:g} s, received none",
         "DEADLINE_EXCEEDED",
-        "check that the server runs and is not overloaded, or raise timeout=; reset() connects "
-        "again",
+        "check that the server runs and is not overloaded, and that every agent for which the "
+        "world waits has joined and steps; or raise timeout=; reset() connects again",
     )

@@ -118,6 +118,8 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
 
         Raises:
             ActionError: An agent's action is missing or does not fit; nothing was sent.
+            ServerError: The world refused an action. Over one stream nothing has changed, and the
+                agents can step again; over a stream each, call `reset`.
         """
         self._check_open()
         missing = [agent for agent in self.agents if agent not in actions]
@@ -132,7 +134,12 @@ class RemoteParallelEnv(ParallelEnv[str, Any, Any]):
         indices = [i for i, agent in enumerate(self.possible_agents) if agent in self.agents]
         requests = self._requests({agent: actions[agent] for agent in self.agents})
         stepping, self.agents = self.agents, []
-        answers = self._joined.step(requests, indices)
+        try:
+            answers = self._joined.step(requests, indices)
+        except ServerError:
+            if self.one_stream:
+                self.agents = stepping
+            raise
         steps: dict[str, Step] = dict(zip(stepping, answers, strict=True))
         self.agents = [agent for agent in stepping if not steps[agent].ended]
         self._keep_frame(steps)
@@ -252,7 +259,8 @@ class RemoteAECEnv(AECEnv[str, Any, Any]):
 
         Raises:
             ActionError: The action does not fit; nothing was sent.
-            ServerError: The world refused the action; call `reset`.
+            ServerError: The world refused an action. Over one stream nothing has changed, and the
+                agents that were asked act again; over a stream each, call `reset`.
         """
         if not self.agents:
             raise UsageError("no agent is in a sequence", "FAILED_PRECONDITION", "call reset")
@@ -271,7 +279,14 @@ class RemoteAECEnv(AECEnv[str, Any, Any]):
         # Agents that are not due need an action too, which the world ignores.
         actions = {**dict.fromkeys(self._parallel.agents, action), **self._chosen}
         playing, self.agents = self.agents, []
-        step = self._parallel.step(actions)
+        try:
+            step = self._parallel.step(actions)
+        except ServerError:
+            if self._parallel.agents:
+                self.agents = playing
+                self._chosen = {}
+                self.agent_selection = self._due[0]
+            raise
         self.agents = playing
         self._observations, self.rewards, self.terminations, self.truncations, self.infos = step
         self._accumulate_rewards()
