@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // usage: node launch.mts [options of the gridworld server]
 //
-// Starts the gridworld server of the image under Agones, and speaks for it to Agones' SDK server
-// (REST, in the same pod): it is Ready when its gRPC health is SERVING, Allocated while agents are on
-// it, so that Agones keeps it, and alive as long as it answers. Agones knows at which port of which
-// machine it is reached: that is what it is advertised with.
+// Starts the gridworld server of the image under Agones, and reports for it to Agones' SDK server (REST, in
+// the same pod): Ready once its gRPC health is SERVING, and healthy while it answers.
+//
+// The matchmaker allocates the GameServer before it creates the first world (--agones-namespace). It finds it by
+// the label agones.dev/sdk-server, which is set here and which the server registers with. A server that
+// has a world but is not allocated allocates itself. An allocated server that has had no world for
+// RELEASE_AFTER_MS shuts down, and the fleet replaces it.
 import { execFile } from "node:child_process";
 import { subscribe } from "node:diagnostics_channel";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,115 +15,135 @@ import { pathToFileURL } from "node:url";
 import { parseArgs, promisify } from "node:util";
 
 const sdkUrl = `http://127.0.0.1:${process.env["AGONES_SDK_HTTP_PORT"] ?? "9358"}`;
-const healthEveryMs = 5_000;
+const releaseAfterMs = Number(process.env["RELEASE_AFTER_MS"] ?? 60_000);
+const healthEveryMs = Math.min(5_000, releaseAfterMs);
 const { values } = parseArgs({ options: { port: { type: "string" } }, strict: false });
 const ownUrl = `http://127.0.0.1:${values.port ?? "8980"}`;
 
 /** The parts of Agones' GameServer that are needed here. */
 interface GameServer {
+  readonly object_meta?: {
+    readonly name?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
   readonly status?: {
+    readonly state?: string;
     readonly address?: string;
     readonly ports?: readonly { readonly port: number }[];
   };
 }
 
-/** Returns the address at which agents reach this server, once Agones has scheduled it. */
-async function advertised(): Promise<string> {
+/** Calls the SDK server; throws unless it answers with success. */
+async function call(method: "GET" | "POST" | "PUT", path: string, body?: object) {
+  const headers = { "content-type": "application/json" };
+  const signal = AbortSignal.timeout(5_000);
+  const content = body === undefined ? {} : { body: JSON.stringify(body) };
+  const response = await fetch(`${sdkUrl}${path}`, { method, headers, signal, ...content });
+  if (!response.ok) {
+    throw new Error(`Agones' SDK server refused ${method} ${path}: status ${response.status}`);
+  }
+  return response;
+}
+
+async function gameServer(): Promise<GameServer> {
+  return (await (await call("GET", "/gameserver")).json()) as GameServer;
+}
+
+/** Returns the GameServer of this pod and the address at which agents reach it, once it is scheduled. */
+async function scheduled(): Promise<{ readonly own: GameServer; readonly address: string }> {
+  let failures = 0;
   for (;;) {
-    const { status } = await gameServer();
-    const port = status?.ports?.[0]?.port;
-    if (status?.address && port !== undefined) {
-      return `${status.address}:${port}`;
+    try {
+      const own = await gameServer();
+      const port = own.status?.ports?.[0]?.port;
+      if (own.status?.address && port !== undefined) {
+        return { own, address: `${own.status.address}:${port}` };
+      }
+    } catch (cause) {
+      // The SDK server is a container beside this one, and may start after it.
+      failures += 1;
+      if (failures === 60) {
+        throw new Error(`Agones' SDK server at ${sdkUrl} does not answer`, { cause });
+      }
     }
     await delay(500);
   }
 }
 
-async function gameServer(): Promise<GameServer> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      const response = await fetch(`${sdkUrl}/gameserver`);
-      if (response.ok) {
-        return (await response.json()) as GameServer;
-      }
-      throw new Error(`status ${response.status}`);
-    } catch (cause) {
-      // The SDK server is a container beside this one, and may start after it.
-      if (tries === 60) {
-        throw new Error(`Agones' SDK server at ${sdkUrl} does not answer`, { cause });
-      }
-      await delay(500);
-    }
-  }
-}
-
-/** Tells the SDK server something, and whether it took it. */
-async function tell(what: "ready" | "allocate" | "health"): Promise<boolean> {
-  try {
-    const headers = { "content-type": "application/json" };
-    const options = { method: "POST", headers, body: "{}", signal: AbortSignal.timeout(5_000) };
-    const response = await fetch(`${sdkUrl}/${what}`, options);
-    if (response.ok) {
-      return true;
-    }
-    throw new Error(`status ${response.status}`);
-  } catch (error) {
-    process.stderr.write(`Agones did not take "${what}": ${String(error)}\n`);
-    return false;
-  }
-}
-
-let agents = 0;
-let serves = false;
-let closing = false;
-let told: "ready" | "allocate" | undefined;
-let telling = false;
-
-/** Tells how it is now; what changes meanwhile is told next, and what was not taken with the next health. */
-async function tellState(): Promise<void> {
-  if (telling || !serves) {
-    return;
-  }
-  telling = true;
-  for (;;) {
-    const state = agents === 0 ? "ready" : "allocate";
-    if (state === told || closing || !(await tell(state))) {
-      break;
-    }
-    told = state;
-  }
-  telling = false;
-}
-
-/** Asks as the image's HEALTHCHECK does; throws when the server does not serve. */
-async function askHealth(): Promise<void> {
+/** Checks the health as the image's HEALTHCHECK does; throws if the server does not serve. */
+async function checkHealth(): Promise<void> {
   await promisify(execFile)(process.execPath, ["health.ts", ownUrl], { timeout: 5_000 });
 }
 
-subscribe("dm-env-rpc:server:agent-joined", () => {
-  agents += 1;
-  void tellState();
+const worlds = new Set<unknown>();
+/** Time of the last report with a world, or of the first one after the allocation. */
+let idleSinceMs = performance.now();
+let isAllocated = false;
+let isReady = false;
+let closing = false;
+
+const nameOf = (event: unknown): unknown => (event as { readonly worldName?: string }).worldName;
+subscribe("dm-env-rpc:server:world-created", (event) => {
+  worlds.add(nameOf(event));
+  void attempt(followState);
 });
-subscribe("dm-env-rpc:server:agent-left", () => {
-  agents -= 1;
-  void tellState();
-});
+for (const kind of ["world-destroyed", "world-failed"]) {
+  subscribe(`dm-env-rpc:server:${kind}`, (event) => {
+    worlds.delete(nameOf(event));
+  });
+}
 subscribe("dm-env-rpc:server:server-closing", () => {
   closing = true;
 });
 
-process.argv.push("--advertise", await advertised());
-await import(pathToFileURL("dist/main.js").href);
-while (!closing) {
+/** Reports that the server is ready and healthy, as long as it answers. */
+async function reportHealth(): Promise<void> {
+  await checkHealth();
+  if (!isReady) {
+    await call("POST", "/ready", {});
+    isReady = true;
+  }
+  await call("POST", "/health", {});
+}
+
+/** Allocates a server with a world that is not allocated, and ends an allocated one that has no world. */
+async function followState(): Promise<void> {
+  const state = (await gameServer()).status?.state;
+  if (worlds.size > 0 || !isAllocated) {
+    idleSinceMs = performance.now();
+  }
+  isAllocated = state === "Allocated";
+  if (worlds.size > 0 && state === "Ready") {
+    await call("POST", "/allocate", {});
+  } else if (performance.now() - idleSinceMs >= releaseAfterMs) {
+    await call("POST", "/shutdown", {});
+    // The server deregisters now, so that the matchmaker places no worlds on it until Agones stops the pod.
+    process.kill(process.pid, "SIGTERM");
+  }
+}
+
+/** Runs a step, which the next round repeats if it fails. */
+async function attempt(step: () => Promise<void>): Promise<void> {
   try {
-    await askHealth();
-    serves = true;
-    await tellState();
-    await tell("health");
+    await step();
   } catch (error) {
-    if (serves && !closing) {
+    if (isReady && !closing) {
       process.stderr.write(`${String(error)}\n`);
     }
   }
-  await delay(serves ? healthEveryMs : 500, undefined, { ref: false });
+}
+
+const { own, address } = await scheduled();
+const name = own.object_meta?.name ?? "";
+await call("PUT", "/metadata/label", { key: "server", value: name });
+const labels = { ...own.object_meta?.labels, "agones.dev/sdk-server": name };
+process.argv.push("--advertise", address);
+for (const [key, value] of Object.entries(labels)) {
+  process.argv.push("--label", `${key}=${value}`);
+}
+await import(pathToFileURL("dist/main.js").href);
+while (!closing) {
+  await attempt(reportHealth);
+  await attempt(followState);
+  await delay(isReady ? healthEveryMs : 500, undefined, { ref: false });
 }

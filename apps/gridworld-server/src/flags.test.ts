@@ -44,13 +44,14 @@ describe("the command line", () => {
       metricsPort: 9,
     });
     const matchmaking =
-      "--matchmaker a:1 --matchmaker b:2 --advertise c:3 --region north --max-agents 9 --matchmaker-token t --matchmaker-ca m";
+      "--matchmaker a:1 --matchmaker b:2 --advertise c:3 --region north --label tier=large --label a/b=c=d --max-agents 9 --matchmaker-token t --matchmaker-ca m";
     expect(readFlags(matchmaking.split(" "))).toMatchObject({
       destroy: "force",
       matchmaking: {
         matchmakers: ["a:1", "b:2"],
         advertise: "c:3",
         region: "north",
+        labels: { tier: "large", "a/b": "c=d" },
         maxAgents: 9,
         token: "t",
         ca: "m",
@@ -88,6 +89,7 @@ describe("the command line", () => {
     [["--matchmaker", "a:1", "--matchmaker", "here"], /--matchmaker: expected HOST:PORT.*"here"/],
     [["--matchmaker", "a:1", "--advertise", "ftp://b:2"], /--advertise: expected .*"ftp:\/\/b:2"/],
     [["--matchmaker", ""], /--matchmaker: expected .*""/],
+    [["--matchmaker", "a:1", "--label", "=x"], /--label: expected KEY=VALUE, received "=x"/],
     [["--matchmaker", "a:1", "--max-agents", "0"], /--max-agents: .*"0"/],
     [["--prot", "1"], /--prot/],
     [["surplus"], /surplus/],

@@ -27,6 +27,7 @@ export interface MatchmakingFlags {
    */
   readonly advertise: string | undefined;
   readonly region: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
   readonly maxAgents: number;
   /** Files with the credentials for the matchmaker and the authorities to trust. */
   readonly token: string | undefined;
@@ -101,6 +102,8 @@ matchmaking
   --advertise ADDRESS    address at which the matchmaker and the agents reach this
                          server; needed with --host 0.0.0.0 or ::
   --region NAME          region of this server, as named in the latencies of tickets
+  --label KEY=VALUE      label of this server, by which match profiles select servers;
+                         repeat the flag for several
   --max-agents N         agents that the matchmaker may assign at a time (1000)
   --matchmaker-token FILE
                          file with the token for the matchmaker, which also receives
@@ -130,6 +133,7 @@ const options = {
   matchmaker: { type: "string", multiple: true },
   advertise: { type: "string" },
   region: { type: "string" },
+  label: { type: "string", multiple: true },
   "max-agents": { type: "string" },
   "matchmaker-token": { type: "string" },
   "matchmaker-ca": { type: "string" },
@@ -201,6 +205,7 @@ function parse(args: readonly string[]) {
 const onlyWithMatchmaker = [
   "advertise",
   "region",
+  "label",
   "max-agents",
   "matchmaker-token",
   "matchmaker-ca",
@@ -225,10 +230,19 @@ function matchmaking(values: ReturnType<typeof parse>): MatchmakingFlags | undef
     matchmakers: matchmakers.map((address) => checkedAddress("--matchmaker", address)),
     advertise: advertise === undefined ? undefined : checkedAddress("--advertise", advertise),
     region: values.region,
+    labels: Object.fromEntries((values.label ?? []).map(label)),
     maxAgents: integer("--max-agents", values["max-agents"] ?? "1000", 1, 1_000_000),
     token: values["matchmaker-token"],
     ca: values["matchmaker-ca"],
   };
+}
+
+function label(text: string): readonly [key: string, value: string] {
+  const end = text.indexOf("=");
+  if (end > 0) {
+    return [text.slice(0, end), text.slice(end + 1)];
+  }
+  throw new Error(`--label: expected KEY=VALUE, received "${text}"; see --help`);
 }
 
 function tlsFiles(

@@ -18,7 +18,7 @@ import type { Flags, MatchmakingFlags } from "./flags.ts";
 export async function serveForMatchmaker(
   serve: (hooks: ServeHooks) => Promise<Server>,
   { maxWorlds, tls }: Flags,
-  { matchmakers, advertise, region, maxAgents, token, ca }: MatchmakingFlags,
+  { matchmakers, advertise, region, labels, maxAgents, token, ca }: MatchmakingFlags,
 ): Promise<RegisteredServer<Server>> {
   return await serveRegistered(serve, {
     matchmakers,
@@ -27,6 +27,7 @@ export async function serveForMatchmaker(
     maxAgents,
     worldTypes: ["gridworld"],
     region,
+    labels,
     token: token === undefined ? undefined : readText("--matchmaker-token", token),
     tls: {
       ...(ca === undefined ? {} : { ca: readText("--matchmaker-ca", ca) }),

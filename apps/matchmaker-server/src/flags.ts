@@ -23,6 +23,9 @@ export interface Flags {
   readonly redisPrefix: string | undefined;
   readonly profiles: string | undefined;
   readonly key: string | undefined;
+  readonly agonesNamespace: string | undefined;
+  readonly kubernetesUrl: string;
+  readonly kubernetesAccount: string;
   readonly metricsPort: number | undefined;
   readonly logLevel: (typeof logLevels)[number];
   readonly show: "help" | "version" | undefined;
@@ -37,6 +40,12 @@ const settingFlags: ReadonlyMap<Setting, string> = new Map(
     name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
   ]),
 );
+
+/** Address and service account with which a pod reaches the Kubernetes API. */
+const inCluster = {
+  url: "https://kubernetes.default.svc",
+  account: "/var/run/secrets/kubernetes.io/serviceaccount",
+} as const;
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
@@ -66,6 +75,14 @@ usage: dm-env-rpc-matchmaker-server [options]
   --profiles FILE        match profiles to start with: a JSON list
   --key FILE             Ed25519 key that join tokens are signed with, as PEM (a new
                          one, stored with the state)
+  --agones-namespace NAME
+                         namespace of the Agones fleet: servers that register with the name of
+                         their GameServer are allocated before they get worlds (no Agones)
+  --kubernetes-url URL   Kubernetes API that Agones is reached through
+                         (${inCluster.url})
+  --kubernetes-account FOLDER
+                         folder with the token and the ca.crt of the service account
+                         (${inCluster.account})
   --metrics-port N       port for Prometheus metrics at /metrics; 0 picks one (no metrics)
   --log-level LEVEL      ${logLevels.join(", ")} (info)
   --help, --version
@@ -96,6 +113,9 @@ const options = {
   "redis-prefix": { type: "string" },
   profiles: { type: "string" },
   key: { type: "string" },
+  "agones-namespace": { type: "string" },
+  "kubernetes-url": { type: "string" },
+  "kubernetes-account": { type: "string" },
   "metrics-port": { type: "string" },
   "log-level": { type: "string" },
   help: { type: "boolean" },
@@ -163,6 +183,14 @@ export function readFlags(
       );
     }
   }
+  const agonesNamespace = text("agones-namespace");
+  for (const flag of ["kubernetes-url", "kubernetes-account"]) {
+    if (text(flag) !== undefined && agonesNamespace === undefined) {
+      throw new Error(
+        `--${flag}: expected with --agones-namespace, received without it; see --help`,
+      );
+    }
+  }
   const logLevel = text("log-level") ?? "info";
   const level = logLevels.find((known) => known === logLevel);
   if (level === undefined) {
@@ -197,6 +225,9 @@ export function readFlags(
     redisPrefix: text("redis-prefix"),
     profiles: text("profiles"),
     key: text("key"),
+    agonesNamespace,
+    kubernetesUrl: text("kubernetes-url") ?? inCluster.url,
+    kubernetesAccount: text("kubernetes-account") ?? inCluster.account,
     metricsPort: port("metrics-port"),
     logLevel: level,
     show: values.help === true ? "help" : values.version === true ? "version" : undefined,

@@ -15,6 +15,8 @@ const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
   "world-failed": "warn",
   "server-registered": "info",
   "server-refused": "warn",
+  "server-allocated": "info",
+  "allocation-failed": "warn",
   "server-lost": "warn",
   "server-gone": "info",
   "ticket-ended": "debug",

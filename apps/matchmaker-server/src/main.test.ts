@@ -256,6 +256,11 @@ describe("matchmaker-server", () => {
     [["--agent-tokens", main], /main\.js: line \d+: expected a name and a token/],
     [["--server-lease-ms", "soon"], /--server-lease-ms: expected a number, received "soon"/],
     [["--max-tickets", "0"], /maxTickets/],
+    [["--kubernetes-url", "https://k"], /--kubernetes-url: expected with --agones-namespace/],
+    [
+      ["--agones-namespace", "games", "--kubernetes-account", "/no/such"],
+      /--kubernetes-account: expected a folder with the token of a service account, received "\/no\/such"/,
+    ],
     [["--redis", "redis://127.0.0.1:1"], /Redis at redis:\/\/127\.0\.0\.1:1.*ECONNREFUSED/],
   ])("names the mistake in %j in one line", async (args, message) => {
     await using program = start(args);

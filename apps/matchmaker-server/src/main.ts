@@ -9,6 +9,7 @@ import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
 import { serveMetrics } from "@dm-env-rpc/server/metrics";
 import type { ListenTls, OpenTls } from "@dm-env-rpc/transport";
 import { pino } from "pino";
+import { allocatorFrom } from "./agones.ts";
 import { authorizeBy, readAgentTokens } from "./authorize.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
 import { logEvent } from "./log.ts";
@@ -71,6 +72,7 @@ async function main(): Promise<void> {
     settings: flags.settings,
     signingKey: key === undefined ? undefined : await signingKeyFromPem(key),
     tls: openTls(flags, ca),
+    allocator: allocatorFrom(flags),
     store:
       flags.redis === undefined
         ? undefined

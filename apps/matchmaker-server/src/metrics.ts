@@ -55,6 +55,12 @@ export function createMetrics(): Metrics {
     labelNames: ["what", "outcome"],
     registers,
   });
+  const allocations = new Counter({
+    name: `${prefix}allocations_total`,
+    help: "Allocations of servers at their orchestrator, by outcome",
+    labelNames: ["outcome"],
+    registers,
+  });
   const faults = new Counter({
     name: `${prefix}faults_total`,
     help: "Faults, by kind of event",
@@ -87,6 +93,10 @@ export function createMetrics(): Metrics {
           break;
         case "world-failed":
           worlds.inc({ what: event.what, outcome: "failed" });
+          break;
+        case "server-allocated":
+        case "allocation-failed":
+          allocations.inc({ outcome: event.kind === "server-allocated" ? "done" : "failed" });
           break;
         case "bad-proposal":
         case "store-failed":

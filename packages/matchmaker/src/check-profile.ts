@@ -9,6 +9,7 @@ import { invalid, shorten } from "./errors.ts";
 import { checkPool } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions } from "./functions/profile-function.ts";
+import { checkLabels } from "./labels.ts";
 import { matchData } from "./match-data.ts";
 
 const maxPools = 100;
@@ -49,6 +50,7 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
     }
   }
   matchData(profile.data ?? {}, "data");
+  checkLabels("server_labels", profile.serverLabels);
   if (profile.precreatedWorlds > maxPrecreated) {
     throw invalid(
       "precreated_worlds",

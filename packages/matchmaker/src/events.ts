@@ -42,6 +42,10 @@ export type MatchmakerEvent =
       readonly address: string;
       readonly error: Error;
     }
+  /** The allocator has allocated a server, which now gets its first world. */
+  | { readonly kind: "server-allocated"; readonly serverId: string }
+  /** The allocator could not allocate a server; its worlds are placed on other servers. */
+  | { readonly kind: "allocation-failed"; readonly serverId: string; readonly error: Error }
   | { readonly kind: "server-lost"; readonly serverId: string }
   | { readonly kind: "server-gone"; readonly serverId: string }
   /** A ticket has reached its final state. `reason`: message with which it failed. */

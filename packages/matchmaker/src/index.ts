@@ -2,6 +2,7 @@
 /** A matchmaker for dm_env_rpc: groups tickets into matches, and creates, resets and destroys their worlds. */
 
 export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+export type { AllocatableServer, ServerAllocator } from "./allocator.ts";
 export type { Evaluate, Proposal } from "./director/context.ts";
 export type { MatchmakerEvent } from "./events.ts";
 export { byCount } from "./functions/by-count.ts";
@@ -27,6 +28,7 @@ export {
 } from "./matchmaker.ts";
 export type {
   Kind,
+  Labels,
   MatchData,
   MatchDatum,
   Records,

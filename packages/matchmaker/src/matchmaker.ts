@@ -10,6 +10,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import type { ListenOptions, OpenTls } from "@dm-env-rpc/transport";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import type { ServerAllocator } from "./allocator.ts";
 import { checkProfile } from "./check-profile.ts";
 import type { Evaluate } from "./director/context.ts";
 import { Director } from "./director/director.ts";
@@ -65,6 +66,12 @@ export interface MatchmakerOptions {
   readonly tls?: OpenTls | undefined;
   /** Access to environment servers. Default: over the network. */
   readonly servers?: WorldServers | undefined;
+  /**
+   * Allocates servers at their orchestrator before they get worlds, such as `agonesAllocator` of
+   * `@dm-env-rpc/matchmaker/agones`. Default: none, for servers that nothing removes while they are
+   * in use.
+   */
+  readonly allocator?: ServerAllocator | undefined;
   /**
    * Returns the role of each caller. Default: every caller has all roles. Does not apply to the
    * matchmaker's own calls to environment servers.
@@ -199,6 +206,7 @@ async function start(
     replica,
     matchIndex,
     servers,
+    allocator: options.allocator,
     issuer,
     settings,
     evaluate: options.evaluate ?? bestFirst,

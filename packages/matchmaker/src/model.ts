@@ -99,6 +99,9 @@ export interface ProfileRecord {
   readonly message: string;
 }
 
+/** Labels of a server, by key. */
+export type Labels = Readonly<Record<string, string>>;
+
 /** An environment server that registered. */
 export interface ServerRecord {
   readonly id: string;
@@ -110,6 +113,13 @@ export interface ServerRecord {
   readonly worldTypes: readonly string[];
   /** Undefined if the server has no region. */
   readonly region?: string | undefined;
+  /** Undefined if the server has no labels. */
+  readonly labels?: Labels | undefined;
+  /**
+   * True if the allocator has allocated the server, false if the allocator does not manage it;
+   * undefined until the allocator was called.
+   */
+  readonly allocated?: boolean | undefined;
   /**
    * SHA-256 of the secret that the server registered with, as hexadecimal digits; undefined if any
    * caller may use its id.

@@ -14,7 +14,7 @@ import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions, ProfileMatch } from "./functions/profile-function.ts";
 import { type LatencyLimit, latencyLimitOf } from "./latency.ts";
 import { matchData } from "./match-data.ts";
-import type { MatchData, ProfileRecord } from "./model.ts";
+import type { Labels, MatchData, ProfileRecord } from "./model.ts";
 
 /** Policy for destroying a world with agents in it. */
 export type DestroyPolicy = "drain" | "force" | "refuse";
@@ -44,6 +44,8 @@ export interface Profile {
   readonly largestParty: number;
   readonly worldType: string;
   readonly placement: PlacementPolicy;
+  /** Labels of the servers that its worlds may be placed on. */
+  readonly serverLabels: Labels;
   /** Undefined if its matches may be placed in any region. */
   readonly latencyLimit: LatencyLimit | undefined;
   /** A CreateWorldRequest's settings. */
@@ -85,6 +87,7 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
     largestParty: match.largestParty,
     worldType: message.worldType,
     placement: placements.get(message.placement) ?? "packed",
+    serverLabels: message.serverLabels,
     latencyLimit: message.latencyLimit && latencyLimitOf(message.latencyLimit),
     settings: message.worldSettings,
     policy: {

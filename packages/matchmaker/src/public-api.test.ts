@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
+import * as agones from "./agones/index.ts";
 import * as client from "./client/index.ts";
 import * as matchmaker from "./index.ts";
 import * as redis from "./redis/index.ts";
@@ -8,6 +9,7 @@ import * as registration from "./registration/index.ts";
 test("the public names are these", () => {
   expect({
     matchmaker: Object.keys(matchmaker).sort(),
+    agones: Object.keys(agones).sort(),
     client: Object.keys(client).sort(),
     redis: Object.keys(redis).sort(),
     registration: Object.keys(registration).sort(),
@@ -27,6 +29,7 @@ test("the public names are these", () => {
       "systemTime",
       "teams",
     ],
+    agones: ["agonesAllocator", "gameServerLabel"],
     client: ["joinMatch", "matchmakerClient"],
     redis: ["redisStore"],
     registration: ["register", "serveRegistered"],

@@ -14,7 +14,10 @@ class SettingTable {
   readonly lostServerMs: Limit = { default: 30_000, unit: "ms" };
   /** Time after which a world without a record is destroyed, once it has no agents. Default 10,000. */
   readonly orphanMs: Limit = { default: 10_000, unit: "ms" };
-  /** Time limit of a create, destroy or reset of a world. Default 30,000. */
+  /**
+   * Time limit of a create, destroy or reset of a world, and of the allocation of its server.
+   * Default 30,000.
+   */
   readonly worldCallMs: Limit = { default: 30_000, unit: "ms" };
   /**
    * Pause before a failed create, destroy or match function is tried again; doubles with each

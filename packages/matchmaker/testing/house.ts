@@ -120,6 +120,7 @@ export class House implements AsyncDisposable {
       capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
       worldTypes: [...server.worldTypes],
       region: server.region,
+      labels: server.labels,
       joinTokens: true,
       worlds: reports(server),
     };

@@ -23,6 +23,7 @@ export class SimulatedServer {
   readonly maxAgents: number;
   readonly worldTypes: readonly string[];
   readonly region: string;
+  readonly labels: Record<string, string>;
   readonly worlds: Map<string, SimulatedWorld> = new Map();
   /** True while the server answers. */
   isUp = true;
@@ -44,6 +45,7 @@ export class SimulatedServer {
       maxAgents = 40,
       worldTypes = ["gridworld"] as readonly string[],
       region = "",
+      labels = {},
     } = {},
   ) {
     this.id = id;
@@ -52,6 +54,7 @@ export class SimulatedServer {
     this.maxAgents = maxAgents;
     this.worldTypes = worldTypes;
     this.region = region;
+    this.labels = labels;
   }
 
   create(type: string, premade = false): string {

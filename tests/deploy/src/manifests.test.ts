@@ -242,6 +242,48 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
+  it("gives only pods that call the Kubernetes API a token for it, with the rights that they need", () => {
+    const accounts = podsOf(manifests).flatMap(({ owner, pod }) => {
+      const { serviceAccountName, automountServiceAccountToken } = pod.spec;
+      // Agones sets the account of a GameServer.
+      if (owner.kind === "Fleet") {
+        return [];
+      }
+      expect(automountServiceAccountToken, owner.metadata.name).toBe(
+        serviceAccountName !== undefined,
+      );
+      return serviceAccountName ?? [];
+    });
+    expect(accounts).toEqual(folder === "agones" ? ["matchmaker-server"] : []);
+    expect(named(manifests, "ServiceAccount")).toEqual(accounts);
+    const [binding, ...others] = manifests.filter(({ kind }) => kind === "RoleBinding");
+    expect(others).toEqual([]);
+    if (folder !== "agones") {
+      expect(binding).toBeUndefined();
+      return;
+    }
+    const [namespace] = named(manifests, "Namespace");
+    expect(binding?.subjects).toEqual([
+      { kind: "ServiceAccount", name: "matchmaker-server", namespace },
+    ]);
+    const role = manifests.find(
+      ({ kind, metadata }) =>
+        kind === binding?.roleRef?.kind && metadata.name === binding.roleRef.name,
+    );
+    expect(role?.rules).toEqual([
+      {
+        apiGroups: ["allocation.agones.dev"],
+        resources: ["gameserverallocations"],
+        verbs: ["create"],
+      },
+    ]);
+    const matchmaker = podsOf(manifests).find(({ owner }) => owner.metadata.name === accounts[0]);
+    const variable = matchmaker?.pod.spec.containers[0]?.env?.find(
+      ({ name }) => name === "MATCHMAKER_AGONES_NAMESPACE",
+    );
+    expect(variable?.valueFrom?.fieldRef?.fieldPath).toBe("metadata.namespace");
+  });
+
   it("puts everything into one namespace and pins the version of every image", () => {
     const [namespace] = named(manifests, "Namespace");
     for (const { kind, metadata } of manifests) {

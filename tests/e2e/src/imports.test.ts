@@ -73,6 +73,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     tokens: [beside],
     director: ["tokens", "functions", "store", beside],
     services: ["director", "tokens", "functions", "store", beside],
+    agones: [beside],
     registration: ["tokens", beside],
     client: [beside],
     cli: [beside],

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
+import type { ServerAllocator } from "../allocator.ts";
 import type { Emit } from "../events.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
-import { hasEnded } from "../model.ts";
+import { hasEnded, type ServerRecord } from "../model.ts";
 import type { Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Lease } from "../store/store.ts";
@@ -29,6 +30,8 @@ export interface DirectorContext {
   readonly replica: Replica;
   readonly matchIndex: MatchIndex;
   readonly servers: WorldServers;
+  /** Undefined if no orchestrator manages the servers. */
+  readonly allocator: ServerAllocator | undefined;
   readonly issuer: TokenIssuer;
   readonly settings: MatchmakerSettings;
   readonly evaluate: Evaluate;
@@ -44,6 +47,12 @@ export interface DirectorContext {
   isSuspect(serverId: string): boolean;
   /** Marks a server as suspect until it answers or reports again. */
   suspect(serverId: string): void;
+  /**
+   * Allocates a server for its first world.
+   *
+   * @returns The reason why the server cannot be allocated now; undefined if it is allocated.
+   */
+  allocate(server: ServerRecord): Promise<string | undefined>;
   /** Requests a tick soon. */
   wake(): void;
 }

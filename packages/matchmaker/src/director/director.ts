@@ -9,6 +9,7 @@ import { fillVacancies } from "./matching/backfill.ts";
 import { MatchRuns } from "./matching/match-runs.ts";
 import { makeMatches } from "./matching/matching.ts";
 import { Placement } from "./matching/placement.ts";
+import { Allocations } from "./servers/allocations.ts";
 import { takeReport } from "./servers/reports.ts";
 import { ServerWatch } from "./servers/server-watch.ts";
 import { Suspicion } from "./servers/suspicion.ts";
@@ -22,7 +23,7 @@ import { WorldTasks } from "./worlds/world-tasks.ts";
 /** Options of a director: its context, except what the director creates itself. */
 export type DirectorOptions = Omit<
   DirectorContext,
-  "lease" | "wake" | "isSuspect" | "suspect" | "reportedWorlds"
+  "lease" | "wake" | "isSuspect" | "suspect" | "allocate" | "reportedWorlds"
 > & {
   readonly store: Store;
 };
@@ -39,6 +40,7 @@ export class Director {
   readonly #tasks: WorldTasks;
   readonly #watch: ServerWatch;
   readonly #suspicion: Suspicion;
+  readonly #allocations: Allocations;
   readonly #orphans: Orphans;
   readonly #runs: MatchRuns;
   #isLeading = false;
@@ -56,10 +58,12 @@ export class Director {
       lease: () => this.#leadership.lease,
       isSuspect: (serverId) => this.#suspicion.isSuspect(serverId),
       suspect: (serverId) => this.#suspicion.suspect(serverId),
+      allocate: (server) => this.#allocations.allocate(server),
       wake: () => this.wake(),
     };
     this.#tasks = new WorldTasks(time, settings.cooldownMs, emit);
     this.#suspicion = new Suspicion(this.#context, this.#tasks);
+    this.#allocations = new Allocations(this.#context, this.#tasks);
     this.#watch = new ServerWatch(this.#context);
     this.#orphans = new Orphans(this.#context, this.#tasks);
     this.#runs = new MatchRuns(this.#context, this.#tasks);

@@ -37,6 +37,11 @@ export interface RegistrationOptions extends CallersOptions {
   readonly worldTypes: readonly string[];
   /** Region of the server, for agents' latencies. Default: none. */
   readonly region?: string | undefined;
+  /**
+   * Labels by which profiles select servers, and by which an allocator finds the server. Syntax as in
+   * Kubernetes. Default: none.
+   */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
   /** Returns the current worlds. */
   readonly worlds: () => readonly ServedWorld[];
   /** True if agents need a join token, which `seats` checks. Default true. */
@@ -167,6 +172,7 @@ export function register(options: RegistrationOptions): Registration {
         capacity: { maxWorlds: options.maxWorlds, maxAgents: options.maxAgents },
         worldTypes: [...options.worldTypes],
         region: options.region ?? "",
+        labels: { ...options.labels },
         joinTokens: options.joinTokens ?? true,
         worlds: reported,
         reportNumber: reports,

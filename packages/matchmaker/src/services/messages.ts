@@ -120,6 +120,7 @@ export function serverMessage(
     capacity: { maxWorlds: server.maxWorlds, maxAgents: server.maxAgents },
     worldTypes: [...server.worldTypes],
     region: server.region ?? "",
+    labels: { ...server.labels },
     joinTokens: server.joinTokens,
     state: serverStates[server.state],
     worlds: worlds.map(({ tickets, left, ...world }) => ({

@@ -11,6 +11,7 @@ import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
 import { toError } from "@dm-env-rpc/transport/internal";
 import { invalid, notFound, shorten } from "../errors.ts";
+import { checkLabels } from "../labels.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
@@ -87,6 +88,7 @@ function checkRequest(
   if (request.region.length > maxIdLength) {
     throw invalid("region", `a name of at most ${maxIdLength} characters`, shorten(request.region));
   }
+  checkLabels("labels", request.labels);
   if (worldTypes.length === 0 || worldTypes.length > maxWorldTypes) {
     throw invalid("world_types", `1 to ${maxWorldTypes}`, String(worldTypes.length));
   }
@@ -191,7 +193,7 @@ async function register(
   signal: AbortSignal,
 ): Promise<number> {
   const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
-  const { reportNumber, serverSecret, region } = request;
+  const { reportNumber, serverSecret, region, labels } = request;
   await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
@@ -216,6 +218,8 @@ async function register(
       maxAgents: capacity?.maxAgents ?? 0,
       worldTypes,
       region: region === "" ? undefined : region,
+      labels: Object.keys(labels).length === 0 ? undefined : labels,
+      allocated: known?.value.allocated,
       secretHash: hashOf(serverSecret),
       joinTokens,
       state: "serving",

@@ -14,7 +14,10 @@ export interface Container {
   readonly env?: readonly {
     readonly name: string;
     readonly value?: string;
-    readonly valueFrom?: { readonly secretKeyRef?: { readonly name: string } };
+    readonly valueFrom?: {
+      readonly secretKeyRef?: { readonly name: string };
+      readonly fieldRef?: { readonly fieldPath: string };
+    };
   }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly startupProbe?: Probe;
@@ -36,6 +39,8 @@ export interface PodTemplate {
     readonly annotations?: Readonly<Record<string, string>>;
   };
   readonly spec: {
+    readonly serviceAccountName?: string;
+    readonly automountServiceAccountToken?: boolean;
     readonly containers: readonly Container[];
     readonly terminationGracePeriodSeconds?: number;
     readonly securityContext?: Readonly<Record<string, unknown>>;
@@ -55,6 +60,13 @@ export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace?: string };
   readonly data?: Readonly<Record<string, string>>;
+  readonly rules?: readonly object[];
+  readonly roleRef?: { readonly kind: string; readonly name: string };
+  readonly subjects?: readonly {
+    readonly kind: string;
+    readonly name: string;
+    readonly namespace?: string;
+  }[];
   readonly spec?: {
     readonly replicas?: number;
     readonly selector?: Labels & { readonly matchLabels?: Labels };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
+import { hasLabels } from "../../labels.ts";
 import { acceptsRegion, regionsFor } from "../../latency.ts";
 import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
@@ -131,7 +132,8 @@ function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] 
         continue;
       }
       const { serverId } = world.value;
-      if (replica.get("server", serverId)?.value.state !== "serving") {
+      const server = replica.get("server", serverId)?.value;
+      if (server?.state !== "serving" || !hasLabels(server, profile.serverLabels)) {
         continue;
       }
       if (!context.isSuspect(serverId)) {
@@ -154,7 +156,7 @@ function roomByRegion(
     const sum = (rooms.get(region) ?? 0) + room;
     rooms.set(region, Math.min(sum, context.settings.maxMatchesPerTick));
   };
-  for (const region of placement.regionsFor(profile.worldType)) {
+  for (const region of placement.regionsFor(profile)) {
     add(region, placement.room(profile, region));
   }
   for (const { value } of ready) {
@@ -198,7 +200,7 @@ async function planFor(
   if (latencyLimit === undefined) {
     return planOnServer(context, profile, proposal, placement.take(profile), stored);
   }
-  const regions = placement.regionsFor(profile.worldType);
+  const regions = placement.regionsFor(profile);
   for (const region of regionsFor(latencyLimit, tickets, regions, nowMs)) {
     const server = placement.take(profile, region);
     if (server !== undefined) {

@@ -114,3 +114,33 @@ it("a server that has no room for another world, or for its agents, is passed ov
   await house.settle();
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
+
+it("worlds are placed only on servers that have all labels of their profile", async () => {
+  const serverLabels = { tier: "large", "agones.dev/fleet": "games" };
+  await using house = await House.open({ profiles: [profile({ serverLabels })] });
+  const servers = [
+    await house.serve("a"),
+    await house.serve("b", { labels: { tier: "large" } }),
+    await house.serve("c", { labels: { ...serverLabels, tier: "small" } }),
+  ];
+  const ids = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  servers.push(await house.serve("d", { labels: { ...serverLabels, zone: "1" } }));
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  expect(servers.map(({ created }) => created)).toEqual([0, 0, 0, 1]);
+});
+
+it("a match uses a spare world only on a server with the labels of its profile", async () => {
+  await using house = await House.open({
+    profiles: [profile({ serverLabels: { tier: "large" } })],
+  });
+  const small = await house.serve("a");
+  small.create("gridworld", true);
+  await house.pass(1_000);
+  expect(house.events.filter(({ kind }) => kind === "world-adopted")).toHaveLength(1);
+  const ids = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+});

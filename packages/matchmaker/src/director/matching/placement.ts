@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { hasLabels } from "../../labels.ts";
 import type { ServerRecord } from "../../model.ts";
 import type { PlacementPolicy, Profile } from "../../profile.ts";
 import type { Replica } from "../../replica.ts";
@@ -12,7 +13,7 @@ interface Room {
 }
 
 /** Properties of a profile that decide where its worlds are placed. */
-export type Placed = Pick<Profile, "worldType" | "seats" | "placement">;
+export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "serverLabels">;
 
 /**
  * Places the worlds of one tick: on the fullest server with room, so that others can be shut down
@@ -21,7 +22,7 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement">;
 export class Placement {
   readonly #rooms: Room[] = [];
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
-  /** Servers for worlds of a type, the fullest first; servers without room are dropped. */
+  /** Servers for worlds of a type and labels, the fullest first; servers without room are dropped. */
   readonly #usable = new Map<string, Room[]>();
 
   /** @param isUsable Returns true if a server may now get a world of a type. */
@@ -42,22 +43,26 @@ export class Placement {
         this.#rooms.push({ server, worlds, seats });
       }
     }
-    this.#rooms.sort((a, b) => a.seats - b.seats || (a.server.id < b.server.id ? -1 : 1));
+    // Of equally full servers, one that is allocated saves the allocation of another.
+    const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
+    this.#rooms.sort(
+      (a, b) => a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1),
+    );
   }
 
-  /** Returns the regions that worlds of a type can be placed in. */
-  regionsFor(worldType: string): Set<string> {
-    return new Set(this.#roomsFor(worldType).map(({ server }) => server.region ?? ""));
+  /** Returns the regions that worlds of a profile can be placed in. */
+  regionsFor(placed: Placed): Set<string> {
+    return new Set(this.#roomsFor(placed).map(({ server }) => server.region ?? ""));
   }
 
   /** Returns the number of worlds of a profile that fit, in all regions or in the given one. */
-  room({ worldType, seats }: Placed, region?: string): number {
+  room(placed: Placed, region?: string): number {
     let room = 0;
-    for (const candidate of this.#roomsFor(worldType)) {
+    for (const candidate of this.#roomsFor(placed)) {
       if (!isIn(candidate, region)) {
         continue;
       }
-      room += Math.min(candidate.worlds, Math.floor(candidate.seats / seats));
+      room += Math.min(candidate.worlds, Math.floor(candidate.seats / placed.seats));
     }
     return room;
   }
@@ -66,8 +71,9 @@ export class Placement {
    * Claims room for a world of a profile, in any region or in the given one, and returns its server;
    * undefined if no server has room.
    */
-  take({ worldType, seats, placement }: Placed, region?: string): ServerRecord | undefined {
-    const rooms = this.#roomsFor(worldType);
+  take(placed: Placed, region?: string): ServerRecord | undefined {
+    const { seats, placement } = placed;
+    const rooms = this.#roomsFor(placed);
     const fits = (room: Room): boolean =>
       room.worlds > 0 && room.seats >= seats && isIn(room, region);
     let best: Room | undefined;
@@ -107,15 +113,19 @@ export class Placement {
     }
   }
 
-  #roomsFor(worldType: string): Room[] {
-    const known = this.#usable.get(worldType);
+  #roomsFor({ worldType, serverLabels }: Placed): Room[] {
+    const key = JSON.stringify([worldType, serverLabels]);
+    const known = this.#usable.get(key);
     if (known !== undefined) {
       return known;
     }
     const usable = this.#rooms.filter(
-      ({ server }) => server.worldTypes.includes(worldType) && this.#isUsable(server.id, worldType),
+      ({ server }) =>
+        server.worldTypes.includes(worldType) &&
+        hasLabels(server, serverLabels) &&
+        this.#isUsable(server.id, worldType),
     );
-    this.#usable.set(worldType, usable);
+    this.#usable.set(key, usable);
     return usable;
   }
 }

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { messageOf, pause, toError } from "@dm-env-rpc/transport/internal";
 
-import type { Match, Reason, Ticket, World } from "../../model.ts";
+import type { Match, Reason, ServerRecord, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import { type Change, isStoreError } from "../../store/store.ts";
@@ -60,6 +60,10 @@ async function createWorld(
     );
     return;
   }
+  const needsAllocation = context.allocator !== undefined && server.allocated === undefined;
+  if (needsAllocation && !(await isAllocated(context, world, server))) {
+    return;
+  }
   let name: string;
   try {
     const type = server.worldTypes.length > 1 ? world.type : undefined;
@@ -82,6 +86,28 @@ async function createWorld(
     }
     emit({ kind: "world-failed", serverId: server.id, what: "destroy", error: toError(error) });
   });
+}
+
+/**
+ * Allocates the server of a world. If that fails, the tickets wait again.
+ *
+ * @returns True if the world is now to be created.
+ */
+async function isAllocated(
+  context: DirectorContext,
+  { id }: World,
+  server: ServerRecord,
+): Promise<boolean> {
+  const { replica, settings } = context;
+  const refusal = await context.allocate(server);
+  if (refusal !== undefined) {
+    await unplace(context, id, (ticket) =>
+      requeued(ticket, replica.now() + settings.awayMs, { code: "UNAVAILABLE", message: refusal }),
+    );
+    return false;
+  }
+  // In the meantime the match may have ended, or another matchmaker may lead.
+  return context.lease() !== undefined && replica.get("world", id) !== undefined;
 }
 
 /**

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { backoffMs, pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import type { ServerAllocator } from "../allocator.ts";
+import { shorten } from "../errors.ts";
+import { type PostOptions, postJson } from "./post-json.ts";
+
+/** Options of `agonesAllocator`. */
+export interface AgonesAllocatorOptions {
+  /** URL of the Kubernetes API. In a cluster: `https://kubernetes.default.svc`. */
+  readonly url: string;
+  /** Namespace of the GameServers. */
+  readonly namespace: string;
+  /**
+   * Returns the bearer token of a service account that may create `gameserverallocations`. Called for
+   * each request, because Kubernetes replaces tokens. Default: none.
+   */
+  readonly token?: (() => string | Promise<string>) | undefined;
+  /** Authority of the API's certificate, as PEM. Default: those that Node trusts. */
+  readonly ca?: string | undefined;
+  /** Clock. Default: the machine's. */
+  readonly time?: TimeSource | undefined;
+}
+
+/**
+ * The label that names the GameServer of a registered server. The server sets the same label on its
+ * GameServer: `SetLabel("server", NAME)` of Agones' SDK.
+ */
+export const gameServerLabel = "agones.dev/sdk-server";
+
+/** Label of GameServers that a matchmaker has allocated. */
+const allocatedLabel = "dm-env-rpc/allocated";
+
+/** Requests for one allocation, while others allocate at the same time. */
+const maxAttempts = 6;
+
+/**
+ * Allocates GameServers through the Kubernetes API, by a GameServerAllocation
+ * (`allocation.agones.dev/v1`) for the one that a server registered with in the label
+ * `gameServerLabel`. Servers without this label are not allocated. If several allocations conflict,
+ * the request is repeated with growing delays.
+ *
+ * @throws TypeError if the URL is malformed.
+ *
+ * @example
+ * const matchmaker = await serveMatchmaker({
+ *   allocator: agonesAllocator({
+ *     url: "https://kubernetes.default.svc",
+ *     namespace: "games",
+ *     token: () => readFile(`${account}/token`, "utf8"),
+ *     ca: await readFile(`${account}/ca.crt`, "utf8"),
+ *   }),
+ * });
+ */
+export function agonesAllocator(options: AgonesAllocatorOptions): ServerAllocator {
+  const { namespace, time = systemTime } = options;
+  const path = `/apis/allocation.agones.dev/v1/namespaces/${encodeURIComponent(namespace)}/gameserverallocations`;
+  const url = new URL(`${options.url.replace(/\/+$/, "")}${path}`);
+
+  /** Sends one request. Returns false if it conflicted with another allocation. */
+  const request = async (name: string, post: PostOptions): Promise<boolean> => {
+    const { code, json } = await postJson(url, allocationOf(name), post);
+    if (code !== 200 && code !== 201) {
+      if (code === 409 || code === 429 || code >= 500) {
+        return false;
+      }
+      const message = field(json, "message");
+      const why = typeof message === "string" ? `: ${shorten(message)}` : "";
+      const remedy =
+        code === 401 || code === 403
+          ? `; grant the service account the verb "create" on gameserverallocations in namespace "${namespace}"`
+          : "";
+      throw refused(name, `expected status 201, received ${code}${why}${remedy}`);
+    }
+    const status = field(json, "status");
+    const state = field(status, "state");
+    if (state === "Contention") {
+      return false;
+    }
+    if (state !== "Allocated") {
+      throw refused(
+        name,
+        `expected a GameServer that is Ready in namespace "${namespace}", received ${String(state)}: it is starting or ending, or another program has allocated it`,
+      );
+    }
+    const allocated = field(status, "gameServerName");
+    if (allocated !== name) {
+      throw refused(name, `expected its own name, received "${shorten(String(allocated))}"`);
+    }
+    return true;
+  };
+
+  return {
+    async allocate({ labels }, timeoutMs) {
+      const name = labels[gameServerLabel];
+      if (name === undefined) {
+        return false;
+      }
+      const signal = AbortSignal.timeout(timeoutMs);
+      for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+        await pause(time, backoffMs(attempt), signal);
+        const token = (await options.token?.())?.trim();
+        if (await request(name, { token, ca: options.ca, signal })) {
+          return true;
+        }
+      }
+      throw refused(
+        name,
+        `expected no conflict with other allocations, received one in each of ${maxAttempts} attempts`,
+      );
+    },
+  };
+}
+
+function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+function refused(name: string, why: string): DmEnvRpcError {
+  const text = `GameServer "${shorten(name)}" cannot be allocated: ${why}`;
+  return new DmEnvRpcError("UNAVAILABLE", text, { origin: "connection" });
+}
+
+/**
+ * Returns the request for a GameServer. The second selector answers a repeated request, whose first
+ * response was lost. It excludes GameServers that another program has allocated.
+ */
+function allocationOf(name: string): object {
+  const matchLabels = { [gameServerLabel]: name };
+  const ours = { [allocatedLabel]: "true" };
+  return {
+    apiVersion: "allocation.agones.dev/v1",
+    kind: "GameServerAllocation",
+    spec: {
+      selectors: [
+        { matchLabels, gameServerState: "Ready" },
+        { matchLabels: { ...matchLabels, ...ours }, gameServerState: "Allocated" },
+      ],
+      metadata: { labels: ours },
+    },
+  };
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Labels } from "./model.ts";
+import type { ServerTarget } from "./world-servers.ts";
+
+/** A registered server that gets its first world. */
+export interface AllocatableServer extends ServerTarget {
+  /** Labels that the server registered with. */
+  readonly labels: Labels;
+}
+
+/**
+ * Reserves servers at an orchestrator that would otherwise remove them at any time, such as Agones. The
+ * matchmaker places worlds on servers by itself, and calls the allocator before it creates the first
+ * world on a server. An allocation lasts for as long as the server is registered.
+ */
+export interface ServerAllocator {
+  /**
+   * Allocates a server. The call is repeated if its outcome is lost, so it must be idempotent.
+   *
+   * @param timeoutMs Time after which the call must have settled.
+   * @returns False if the orchestrator does not manage the server.
+   * @throws Error if the server cannot be allocated now. Its worlds are then placed on other servers,
+   *   and the server is not used until its cooldown is over.
+   */
+  allocate(server: AllocatableServer, timeoutMs: number): Promise<boolean>;
+}

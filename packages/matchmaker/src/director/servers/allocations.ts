@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import { messageOf, toError } from "@dm-env-rpc/transport/internal";
+import type { ServerRecord } from "../../model.ts";
+import { put } from "../../replica.ts";
+import { change, type DirectorContext } from "../context.ts";
+import type { WorldTasks } from "../worlds/world-tasks.ts";
+
+/** Allocates servers before their first world is created. */
+export class Allocations {
+  readonly #context: DirectorContext;
+  readonly #tasks: WorldTasks;
+  readonly #running = new Map<string, Promise<string | undefined>>();
+
+  constructor(context: DirectorContext, tasks: WorldTasks) {
+    this.#context = context;
+    this.#tasks = tasks;
+  }
+
+  /**
+   * Allocates a server. Worlds that wait for the same server share one call.
+   *
+   * @returns The reason why the server cannot be allocated now; undefined if it is allocated.
+   * @throws StoreError if the allocation cannot be recorded.
+   */
+  async allocate(server: ServerRecord): Promise<string | undefined> {
+    const { id } = server;
+    const running = this.#running.get(id);
+    if (running !== undefined) {
+      return await running;
+    }
+    const allocating = this.#allocate(server).finally(() => this.#running.delete(id));
+    this.#running.set(id, allocating);
+    return await allocating;
+  }
+
+  async #allocate({ id, address, labels = {} }: ServerRecord): Promise<string | undefined> {
+    const { allocator, settings, replica, emit } = this.#context;
+    let allocated: boolean | undefined;
+    try {
+      allocated = await allocator?.allocate({ id, address, labels }, settings.worldCallMs);
+    } catch (error) {
+      this.#tasks.failed(id);
+      emit({ kind: "allocation-failed", serverId: id, error: toError(error) });
+      return messageOf(error);
+    }
+    await change(this.#context, () => {
+      const server = replica.get("server", id);
+      return server === undefined || server.value.allocated === allocated
+        ? undefined
+        : [put("server", id, server, { ...server.value, allocated })];
+    });
+    if (allocated === true) {
+      emit({ kind: "server-allocated", serverId: id });
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, it } from "vitest";
+import { House, profile } from "../testing/house.ts";
+import { checkLabels } from "./labels.ts";
+
+const name63 = "n".repeat(63);
+
+it.each([
+  { tier: "large" },
+  { "agones.dev/fleet": "" },
+  { [`a.b-c/${name63}`]: name63 },
+  { "dm-env-rpc/X_1.y": "A_b.c-9" },
+])("the label %j is accepted", (labels) => {
+  expect(() => checkLabels("labels", labels)).not.toThrow();
+});
+
+it.each([
+  [
+    { "": "x" },
+    'labels: expected keys of at most 63 letters, digits, -, _ and ., optionally after a DNS name and /, received ""',
+  ],
+  [{ [`${name63}n`]: "x" }, "labels: expected keys"],
+  [{ "-tier": "x" }, "labels: expected keys"],
+  [{ "/tier": "x" }, "labels: expected keys"],
+  [{ "Agones.dev/tier": "x" }, "labels: expected keys"],
+  [
+    { tier: "with space" },
+    'labels "tier": expected a value of at most 63 letters, digits, -, _ and ., received "with space"',
+  ],
+  [{ tier: `${name63}n` }, 'labels "tier": expected a value'],
+  [{ tier: "x-" }, 'labels "tier": expected a value'],
+])("the label %j is refused", (labels, message) => {
+  expect(() => checkLabels("labels", labels)).toThrow(message);
+});
+
+it("a server has at most 100 labels", () => {
+  const labels = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`l${index}`, "x"]));
+  expect(() => checkLabels("labels", labels(100))).not.toThrow();
+  expect(() => checkLabels("labels", labels(101))).toThrow(
+    "labels: expected at most 100, received 101",
+  );
+});
+
+it("a server or a profile with a malformed label is refused", async () => {
+  await using house = await House.open();
+  await expect(house.serve("a", { labels: { tier: "?" } })).rejects.toThrow('labels "tier"');
+  await expect(
+    house.admin.putProfile({ profile: profile({ serverLabels: { "?": "x" } }) }),
+  ).rejects.toThrow("server_labels: expected keys");
+});
+
+it("operators read the labels that a server registered with", async () => {
+  await using house = await House.open();
+  await house.serve("a", { labels: { tier: "large" } });
+  await house.serve("b");
+  const { servers } = await house.admin.listServers({});
+  expect(servers.map(({ labels }) => labels)).toEqual([{ tier: "large" }, {}]);
+});

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+import { invalid, shorten } from "./errors.ts";
+import type { Labels, ServerRecord } from "./model.ts";
+
+const maxLabels = 100;
+
+/** An optional DNS prefix, then a name; as in Kubernetes. */
+const keyPattern =
+  /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
+const valuePattern = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;
+
+/**
+ * Checks labels by the rules of Kubernetes.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT naming the label.
+ */
+export function checkLabels(what: string, labels: Labels): void {
+  const entries = Object.entries(labels);
+  if (entries.length > maxLabels) {
+    throw invalid(what, `at most ${maxLabels}`, String(entries.length));
+  }
+  for (const [key, value] of entries) {
+    if (!keyPattern.test(key)) {
+      throw invalid(
+        what,
+        "keys of at most 63 letters, digits, -, _ and ., optionally after a DNS name and /",
+        `"${shorten(key)}"`,
+      );
+    }
+    if (!valuePattern.test(value)) {
+      throw invalid(
+        `${what} "${shorten(key)}"`,
+        "a value of at most 63 letters, digits, -, _ and .",
+        `"${shorten(value)}"`,
+      );
+    }
+  }
+}
+
+/** Returns true if a server has all of the given labels. */
+export function hasLabels({ labels = {} }: Pick<ServerRecord, "labels">, wanted: Labels): boolean {
+  return Object.entries(wanted).every(
+    ([key, value]) => Object.hasOwn(labels, key) && labels[key] === value,
+  );
+}
