@@ -28,7 +28,7 @@ WORLDS = {
 """The file of each sample and template world, and the names under which the tests play it."""
 
 FOR_TWO = ("tug", "tic-tac-toe")
-"""Worlds that wait for a second agent; environments of Gymnasium have only one, so they cannot play them."""
+"""Worlds that wait for a second agent, which an environment of Gymnasium does not have."""
 
 REAL_TIME = ("realtime", "stone", "page")
 """Worlds that do not wait for their agents, so no seed repeats their sequences."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that die, freeze and come back: calls raise an error in time, and the next reset works."""
+"""Servers that die, freeze and come back: calls raise errors in time, and the next reset works."""
 
 import contextlib
 import functools

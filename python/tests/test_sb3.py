@@ -34,7 +34,7 @@ def test_ends_and_infos_are_those_of_dummy_vec_env(worlds):
 
 @pytest.mark.parametrize(
     ("name", "observations"),
-    # Without the grid: SB3 would treat it as an image, and it is too small for SB3's layers for images.
+    # Without the grid: SB3 would treat it as an image, and it is too small for its image layers.
     [("cart-pole", None), ("gridworld", ["position", "level", "food", "step"]), ("coins", None)],
 )
 def test_ppo_learns_from_a_sample_world(sample, name, observations):
