@@ -7,6 +7,7 @@ import { House, profile } from "../testing/house.ts";
 import { recordsOf, violations } from "../testing/invariants.ts";
 import { SimulatedServers } from "../testing/simulated-servers.ts";
 import { startMs } from "../testing/start-ms.ts";
+import { wrappedStore } from "../testing/wrapped-stores.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
 
@@ -28,21 +29,12 @@ const deed = fc.oneof(
 
 /** Wraps a store so that each call waits for its turn before it has an effect, and again before it is answered. */
 function scheduled(store: Store, turn: (label: string) => Promise<void>): Store {
-  const call = async <T>(label: string, work: () => Promise<T>): Promise<T> => {
-    await turn(label);
-    const result = await work();
-    await turn(`${label} answered`);
+  return wrappedStore(store, async (run, { name }) => {
+    await turn(name);
+    const result = await run();
+    await turn(`${name} answered`);
     return result;
-  };
-  return {
-    ...store,
-    commit: (changes, options) => call("commit", () => store.commit(changes, options)),
-    read: (keys) => call("read", () => store.read(keys)),
-    changes: (since, limit) => call("changes", () => store.changes(since, limit)),
-    acquire: (name, holder, ttlMs) => call("acquire", () => store.acquire(name, holder, ttlMs)),
-    renew: (lease, ttlMs) => call("renew", () => store.renew(lease, ttlMs)),
-    close: async () => {},
-  };
+  });
 }
 
 async function play(
@@ -59,15 +51,13 @@ async function play(
     }
   };
   const wrong: string[] = [];
-  const watched: Store = {
-    ...store,
-    close: async () => {},
-    async commit(changes, options) {
-      const result = await store.commit(changes, options);
+  const watched = wrappedStore(store, async (run, { name }) => {
+    const result = await run();
+    if (name === "commit") {
       wrong.push(...(await violations(store, servers)));
-      return result;
-    },
-  };
+    }
+    return result;
+  });
   let made = 0;
   const open = (name: string): Promise<House> =>
     House.open({

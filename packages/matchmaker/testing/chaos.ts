@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Store } from "../src/store/store.ts";
+import { wrappedStore } from "./wrapped-stores.ts";
 
 /**
  * A process that is killed at one of its steps. Its later calls have no effect and are never
@@ -53,15 +54,8 @@ export class Mortal {
 /** Wraps a store so that its calls are steps of a mortal process. */
 export function mortalStore(store: Store, mortal: Mortal): Store {
   return {
-    ...store,
-    commit: (changes, options) => mortal.step(() => store.commit(changes, options)),
-    read: (keys) => mortal.step(() => store.read(keys)),
-    changes: (since, limit) => mortal.step(() => store.changes(since, limit)),
-    acquire: (name, holder, ttlMs) => mortal.step(() => store.acquire(name, holder, ttlMs)),
-    renew: (lease, ttlMs) => mortal.step(() => store.renew(lease, ttlMs)),
+    ...wrappedStore(store, (run) => mortal.step(run)),
     // A dead process releases nothing.
     release: async () => {},
-    close: async () => {},
-    [Symbol.asyncDispose]: async () => {},
   };
 }

@@ -8,6 +8,7 @@ import { redisStore } from "../src/redis/redis-store.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { startMs } from "./start-ms.ts";
+import { sharedStore } from "./wrapped-stores.ts";
 
 /** State that several stores may share. */
 export interface Place extends AsyncDisposable {
@@ -33,15 +34,10 @@ const memory: StoreKind = {
   async place() {
     const time = manualTime(startMs);
     const store = memoryStore({ time });
-    // Closing one store does not close the others.
-    const open = async (): Promise<Store> => ({
-      ...store,
-      close: async () => {},
-      [Symbol.asyncDispose]: async () => {},
-    });
+    const open = async (): Promise<Store> => sharedStore(store);
     const pass = async (ms: number): Promise<void> => time.advance(ms);
     const flush = async (): Promise<void> => {
-      throw new Error("what is in memory is lost with its process only");
+      throw new Error("a store in memory cannot be flushed: its data ends with its process");
     };
     return { open, pass, flush, time, [Symbol.asyncDispose]: () => store.close() };
   },
@@ -49,10 +45,13 @@ const memory: StoreKind = {
 
 let shared: Promise<RedisServer> | undefined;
 
-/** Keeps a machine that stalls for a while from looking like a Redis that does not answer. */
+/** So long that Redis answers in time even if the machine stalls. */
 const patient = { connectMs: 60_000, commandMs: 60_000 };
 
-/** Shortens leases, which Redis measures by its own clock: ARGV has a pattern of their keys, and the milliseconds to pass. */
+/**
+ * Shortens leases, because Redis measures them by its own clock. ARGV: a pattern of their keys, and the milliseconds to
+ * subtract.
+ */
 const shortenLeases = `
 for _, key in ipairs(redis.call('KEYS', ARGV[1])) do
   redis.call('PEXPIRE', key, redis.call('PTTL', key) - tonumber(ARGV[2]))

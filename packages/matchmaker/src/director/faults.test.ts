@@ -4,15 +4,15 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, House, profile } from "../../testing/house.ts";
 import { startMs } from "../../testing/start-ms.ts";
+import { outageError, sharedStore, wrappedStore } from "../../testing/wrapped-stores.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import type { Ticket, World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { type Change, type Store, StoreError } from "../store/store.ts";
+import { type Change, StoreError } from "../store/store.ts";
 
 /** Opens a house whose store fails with the errors in `faults`. */
 async function faulty(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
-  const inner = memoryStore({ time });
   const faults = {
     /** Returns the error of a commit of the director. */
     ofCommit: (_: readonly Change[]): Error | undefined => undefined,
@@ -22,51 +22,34 @@ async function faulty(options: Parameters<typeof House.open>[0] = {}) {
     ofAll: undefined as Error | undefined,
     acquired: 0,
   };
-  const check = (): void => {
+  const store = wrappedStore(memoryStore({ time }), async (run, { name, args }) => {
     if (faults.ofAll !== undefined) {
       throw faults.ofAll;
     }
-  };
-  const store: Store = {
-    ...inner,
-    async commit(changes, commit) {
-      check();
-      const error = commit?.lease === undefined ? undefined : faults.ofCommit(changes);
-      if (error !== undefined) {
-        throw error;
-      }
-      const result = await inner.commit(changes, commit);
-      const lost = faults.ofResponse(changes);
-      if (lost !== undefined) {
-        throw lost;
-      }
-      return result;
-    },
-    async read(keys) {
-      check();
-      return await inner.read(keys);
-    },
-    async changes(since, limit) {
-      check();
-      return await inner.changes(since, limit);
-    },
-    async renew(lease, ttlMs) {
-      check();
-      return await inner.renew(lease, ttlMs);
-    },
-    async acquire(name, holder, ttlMs) {
-      check();
+    if (name === "acquire") {
       faults.acquired += 1;
-      return await inner.acquire(name, holder, ttlMs);
-    },
-  };
+    }
+    if (name !== "commit") {
+      return await run();
+    }
+    const [changes, options] = args;
+    const error = options?.lease === undefined ? undefined : faults.ofCommit(changes);
+    if (error !== undefined) {
+      throw error;
+    }
+    const result = await run();
+    const lost = faults.ofResponse(changes);
+    if (lost !== undefined) {
+      throw lost;
+    }
+    return result;
+  });
   const house = await House.open({ time, store, ...options });
   return { house, faults, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
 const kindsOf = ({ events }: House): MatchmakerEvent["kind"][] => events.map(({ kind }) => kind);
 const fencedError = () => new StoreError("fenced", "another matchmaker leads");
-const awayError = () => new StoreError("unavailable", "the store is away");
 
 /** Runs everything that does not wait for a timer. */
 async function idle(): Promise<void> {
@@ -113,8 +96,7 @@ describe("the director's loop", () => {
 
   it("releases the lease when it ends", async () => {
     const time = manualTime(startMs);
-    const store = memoryStore({ time });
-    const shared: Store = { ...store, close: async () => {} };
+    const shared = sharedStore(memoryStore({ time }));
     const first = await House.open({ time, store: shared, run: true });
     await idle();
     expect(first.matchmaker.isLeading).toBe(true);
@@ -240,7 +222,7 @@ describe("an unavailable store", () => {
     const { house, faults } = scene;
     await house.serve("a");
     await house.pass(10_000);
-    faults.ofAll = awayError();
+    faults.ofAll = outageError();
     for (let second = 0; second < 20; second++) {
       house.time.advance(1_000);
       await house.matchmaker.tick();
@@ -260,7 +242,7 @@ describe("an unavailable store", () => {
     await using scene = await faulty({ settings: { leaderLeaseMs: 6_000 } });
     const { house, faults } = scene;
     await house.matchmaker.tick();
-    faults.ofAll = awayError();
+    faults.ofAll = outageError();
     const tickIn = async (ms: number): Promise<void> => {
       house.time.advance(ms);
       await house.matchmaker.tick();
@@ -287,7 +269,7 @@ describe("an unavailable store", () => {
     }
     await house.report(server);
     faults.ofCommit = (changes) =>
-      ticketsIn(changes).some(({ state }) => state === "joined") ? awayError() : undefined;
+      ticketsIn(changes).some(({ state }) => state === "joined") ? outageError() : undefined;
     await house.matchmaker.tick();
     expect(eventsOf(house, "store-failed")).toHaveLength(1);
     faults.ofCommit = () => undefined;
@@ -391,7 +373,7 @@ describe("a world that was created while its store failed", () => {
   it("is recorded once the store is back", async () => {
     await using scene = await creating();
     const { house, faults, server, ids, release } = scene;
-    faults.ofAll = awayError();
+    faults.ofAll = outageError();
     release();
     for (let times = 0; times < 5; times++) {
       await idle();
@@ -419,7 +401,7 @@ describe("a world that was created while its store failed", () => {
         return undefined;
       }
       faults.ofResponse = () => undefined;
-      return awayError();
+      return outageError();
     };
     release();
     await house.matchmaker.settled();
@@ -431,7 +413,7 @@ describe("a world that was created while its store failed", () => {
     expect(eventsOf(house, "step-failed")).toEqual([]);
   });
 
-  it("is destroyed if another matchmaker leads, and that one creates its own world", async () => {
+  it("is destroyed if another matchmaker leads, which creates its own world", async () => {
     await using scene = await creating();
     const { house, faults, server, ids, release } = scene;
     faults.ofCommit = (changes) => (isOpening(changes) ? fencedError() : undefined);

@@ -4,9 +4,20 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
 import { startMs } from "../../testing/start-ms.ts";
+import { storeWithOutage, wrappedStore } from "../../testing/wrapped-stores.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { type Store, StoreError } from "../store/store.ts";
+import type { Store } from "../store/store.ts";
 import { Leadership } from "./leadership.ts";
+
+/** Wraps a store, and counts the renewals of leases. */
+function countRenewals(inner: Store) {
+  let renewals = 0;
+  const store = wrappedStore(inner, (run, { name }) => {
+    renewals += name === "renew" ? 1 : 0;
+    return run();
+  });
+  return { store, renewals: () => renewals };
+}
 
 it("a matchmaker reports that it leads from its first tick until its lease expires", async () => {
   await using house = await House.open({ settings: { leaderLeaseMs: 6_000 } });
@@ -23,24 +34,16 @@ it("a matchmaker reports that it leads from its first tick until its lease expir
 
 it("a lease is renewed after exactly a third of its time", async () => {
   const time = manualTime(startMs);
-  const store = memoryStore({ time });
-  let renewals = 0;
-  const counted: Store = {
-    ...store,
-    renew(lease, ttlMs) {
-      renewals += 1;
-      return store.renew(lease, ttlMs);
-    },
-  };
-  const leadership = new Leadership(counted, time, 6_000);
+  const counted = countRenewals(memoryStore({ time }));
+  const leadership = new Leadership(counted.store, time, 6_000);
   expect(await leadership.hold()).toBe(true);
   const { lease } = leadership;
   time.advance(1_999);
   expect(await leadership.hold()).toBe(true);
-  expect(renewals).toBe(0);
+  expect(counted.renewals()).toBe(0);
   time.advance(1);
   expect(await leadership.hold()).toBe(true);
-  expect(renewals).toBe(1);
+  expect(counted.renewals()).toBe(1);
   expect(leadership.lease).toEqual(lease);
   time.advance(5_999);
   expect(leadership.isHeld).toBe(true);
@@ -68,19 +71,9 @@ it("another process can acquire a released lease immediately, and an expired lea
 it("a lease is renewed independently of other work, until it is lost or the signal aborts", async () => {
   const time = manualTime(startMs);
   const store = memoryStore({ time });
-  let renewals = 0;
-  let isAway = false;
-  const counted: Store = {
-    ...store,
-    async renew(lease, ttlMs) {
-      renewals += 1;
-      if (isAway) {
-        throw new StoreError("unavailable", "the store is away");
-      }
-      return await store.renew(lease, ttlMs);
-    },
-  };
-  const leadership = new Leadership(counted, time, 6_000);
+  const { store: fragile, outage } = storeWithOutage(store, "renew");
+  const counted = countRenewals(fragile);
+  const leadership = new Leadership(counted.store, time, 6_000);
   const ending = new AbortController();
   const keeping = leadership.keep(ending.signal);
   const pass = async (ms: number): Promise<void> => {
@@ -89,17 +82,17 @@ it("a lease is renewed independently of other work, until it is lost or the sign
   };
   // The lease has not been acquired yet.
   await pass(2_000);
-  expect(renewals).toBe(0);
+  expect(counted.renewals()).toBe(0);
   expect(await leadership.hold()).toBe(true);
   for (let times = 1; times <= 6; times++) {
     await pass(2_000);
-    expect(renewals).toBe(times);
+    expect(counted.renewals()).toBe(times);
     expect(leadership.isHeld).toBe(true);
   }
-  isAway = true;
+  outage.isOn = true;
   await pass(2_000);
   expect(leadership.lease).toBeDefined();
-  isAway = false;
+  outage.isOn = false;
   await pass(2_000);
   expect(leadership.isHeld).toBe(true);
   if (leadership.lease !== undefined) {
@@ -110,7 +103,7 @@ it("a lease is renewed independently of other work, until it is lost or the sign
   expect(leadership.isHeld).toBe(false);
   ending.abort();
   await keeping;
-  const before = renewals;
+  const before = counted.renewals();
   await pass(10_000);
-  expect(renewals).toBe(before);
+  expect(counted.renewals()).toBe(before);
 });

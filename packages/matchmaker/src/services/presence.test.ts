@@ -7,8 +7,8 @@ import { eventsOf, House, profile } from "../../testing/house.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
+import { sharedStore, storeWithOutage } from "../../testing/wrapped-stores.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { type Store, StoreError } from "../store/store.ts";
 
 afterAll(stopStores);
 
@@ -31,7 +31,7 @@ async function follow(house: House, ticketId: string, options: CallOptions = {})
     async stop() {
       ending.abort();
       await reading;
-      // The matchmaker notices the end in a later turn, and collects ends for a while.
+      // The matchmaker notices the end of the watch in a later turn, and commits it after a delay.
       await new Promise((resolve) => setImmediate(resolve));
       await house.pass(1_000);
     },
@@ -197,8 +197,7 @@ describe("the record of a ticket", () => {
 
   it("is away only briefly if another matchmaker has a watch of the ticket", async () => {
     const time = manualTime(startMs);
-    const store = memoryStore({ time });
-    const shared = { ...store, close: async () => {} };
+    const shared = sharedStore(memoryStore({ time }));
     await using one = await House.open({ time, store: shared, settings });
     await using two = await House.open({ time, store: shared, settings });
     const [id = ""] = await one.tickets(1);
@@ -289,27 +288,17 @@ describe("the record of a ticket", () => {
 
   it("is renewed once an unavailable store is back, and the failure is reported", async () => {
     const time = manualTime(startMs);
-    const inner = memoryStore({ time });
-    let isAway = false;
-    const store: Store = {
-      ...inner,
-      async commit(changes, options) {
-        if (isAway) {
-          throw new StoreError("unavailable", "the store is away");
-        }
-        return await inner.commit(changes, options);
-      },
-    };
+    const { store, outage } = storeWithOutage(memoryStore({ time }), "commit");
     await using house = await House.open({ time, store, settings });
     const [id = ""] = await house.tickets(1);
     house.time.advance(31_000);
-    isAway = true;
+    outage.isOn = true;
     await house.ticket(id);
     await collect(house);
     expect(eventsOf(house, "store-failed")[0]).toMatchObject({
       error: { message: "the store is away" },
     });
-    isAway = false;
+    outage.isOn = false;
     await collect(house);
     expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan(startMs + 61_000);
   });

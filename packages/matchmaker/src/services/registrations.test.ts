@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { eventsOf, House } from "../../testing/house.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
-import type { Store } from "../store/store.ts";
+import { unnotifiedStore } from "../../testing/wrapped-stores.ts";
 
 const offer = {
   capacity: { maxWorlds: 10, maxAgents: 20 },
@@ -32,13 +32,6 @@ async function reaching(...servers: readonly SimulatedServer[]): Promise<House> 
 
 const stateOf = async (house: House, id: string): Promise<string | undefined> =>
   (await recordsOf(house.store)).server.get(id)?.state;
-
-/** Wraps a store so that it never notifies: its matchmaker knows only what it reads. */
-const behind = (store: Store): Store => ({
-  ...store,
-  onChange: () => () => {},
-  close: async () => {},
-});
 
 describe("a registration", () => {
   it("is listed with everything that the server sent, and replaced by a repeated registration", async () => {
@@ -142,7 +135,7 @@ describe("a registration", () => {
     expect(eventsOf(house, "server-refused")[0]?.error.message).toMatch(/no server listens/);
   });
 
-  it("is refused until the worlds of a deregistered server are given up", async () => {
+  it("is refused after its server has deregistered, until the server's worlds have ended", async () => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
     const request = { ...offer, serverId: "a", address: server.address };
@@ -271,7 +264,10 @@ describe("a report", () => {
   it("is accepted by a matchmaker that does not know the server yet", async () => {
     const server = new SimulatedServer("a");
     await using house = await reaching(server);
-    await using other = await House.open({ store: behind(house.store), servers: house.servers });
+    await using other = await House.open({
+      store: unnotifiedStore(house.store),
+      servers: house.servers,
+    });
     await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
     await other.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world] });
     await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });

@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { eventsOf, House, profile } from "../../testing/house.ts";
-import type { Store } from "../store/store.ts";
+import { unnotifiedStore } from "../../testing/wrapped-stores.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const byName: AuthorizeCall = ({ metadata }) => {
@@ -20,13 +20,6 @@ const refused = (code: Code, message: RegExp) => (error: unknown) => {
   expect(rawMessage).toMatch(message);
   return received === code;
 };
-
-/** Wraps a store so that it never notifies: its matchmaker knows only what it reads. */
-const behind = (store: Store): Store => ({
-  ...store,
-  onChange: () => () => {},
-  close: async () => {},
-});
 
 describe("a ticket that is created", () => {
   it("has everything that its creator sent, and is returned by a repeated create", async () => {
@@ -153,7 +146,7 @@ describe("a ticket that is created", () => {
 
   it("may name a profile that another matchmaker has just put", async () => {
     await using house = await House.open();
-    await using other = await House.open({ store: behind(house.store), profiles: [] });
+    await using other = await House.open({ store: unnotifiedStore(house.store), profiles: [] });
     await house.admin.putProfile({ profile: profile({ name: "new" }) });
     const { ticket } = await other.frontend.createTicket({ profile: "new" });
     expect(ticket?.profile).toBe("new");
@@ -323,7 +316,7 @@ describe("a cancel", () => {
 
   it("at another matchmaker removes the ticket from a match that was made in the meantime", async () => {
     await using house = await House.open({ profiles: [profile({ backfill: true })] });
-    await using other = await House.open({ store: behind(house.store), profiles: [] });
+    await using other = await House.open({ store: unnotifiedStore(house.store), profiles: [] });
     const release = house.servers.hold("create");
     await house.serve("a");
     const [first = "", second = "", third = ""] = await house.tickets(3);
@@ -338,7 +331,7 @@ describe("a cancel", () => {
 
 it("a ticket that was created at another matchmaker can be read, watched and cancelled", async () => {
   await using house = await House.open();
-  await using other = await House.open({ store: behind(house.store), profiles: [] });
+  await using other = await House.open({ store: unnotifiedStore(house.store), profiles: [] });
   const [read = "", watched = "", cancelled = ""] = await house.tickets(3);
   expect((await other.ticket(read)).id).toBe(read);
   const stream = other.frontend.watchTicket({ ticketId: watched });

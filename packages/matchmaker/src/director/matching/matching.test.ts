@@ -8,27 +8,24 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
 import { startMs } from "../../../testing/start-ms.ts";
+import { wrappedStore } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
-import type { Change, Store } from "../../store/store.ts";
+import type { Change } from "../../store/store.ts";
 
-/** Opens a house that calls `onClaim` before each commit of matches; `claims` has their numbers. */
+/** Opens a house that calls `onClaim` before each commit of matches; `claims` has the number of matches in each. */
 async function watched(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
-  const inner = memoryStore({ time });
   const claims: number[] = [];
   const watch: { onClaim(): Promise<void> } = { onClaim: async () => {} };
   const isMatch = ({ kind, version }: Change): boolean => kind === "match" && version === 0;
-  const store: Store = {
-    ...inner,
-    async commit(changes, commit) {
-      const matches = changes.filter(isMatch).length;
-      if (matches > 0) {
-        claims.push(matches);
-        await watch.onClaim();
-      }
-      return await inner.commit(changes, commit);
-    },
-  };
+  const store = wrappedStore(memoryStore({ time }), async (run, { name, args }) => {
+    const matches = name === "commit" ? args[0].filter(isMatch).length : 0;
+    if (matches > 0) {
+      claims.push(matches);
+      await watch.onClaim();
+    }
+    return await run();
+  });
   const house = await House.open({ time, store, ...options });
   return { house, claims, watch, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
@@ -36,7 +33,7 @@ async function watched(options: Parameters<typeof House.open>[0] = {}) {
 const large = { maxWorlds: 1_000, maxAgents: 10_000 };
 
 describe("one tick", () => {
-  it("gives tickets that two profiles both propose to only one of the profiles", async () => {
+  it("lets only one of two profiles match the tickets that both propose", async () => {
     await using house = await House.open({
       profiles: [profile({ name: "pairs" }), profile({ name: "trios", count: 3 })],
     });

@@ -4,34 +4,24 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House } from "../../../testing/house.ts";
 import { startMs } from "../../../testing/start-ms.ts";
+import { storeWithOutage } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
-import { type Store, StoreError } from "../../store/store.ts";
 import { WorldTasks } from "./world-tasks.ts";
 
 it("a failed create that cannot be undone because the store is unavailable is reported, and undone later", async () => {
   const time = manualTime(startMs);
-  const inner = memoryStore({ time });
-  let isAway = false;
-  const store: Store = {
-    ...inner,
-    async commit(changes, options) {
-      if (isAway) {
-        throw new StoreError("unavailable", "the store is away");
-      }
-      return await inner.commit(changes, options);
-    },
-  };
+  const { store, outage } = storeWithOutage(memoryStore({ time }), "commit");
   await using house = await House.open({ time, store });
   const server = await house.serve("a");
   server.createErrors.push(new Error("the network is down"));
   house.servers.pace = async () => {
-    isAway = true;
+    outage.isOn = true;
   };
   const ids = await house.tickets(2);
   await house.settle(1);
   const kinds = (): string[] => house.events.map(({ kind }) => kind);
   expect(kinds()).toContain("store-failed");
-  isAway = false;
+  outage.isOn = false;
   house.servers.pace = async () => {};
   await house.pass(5_000);
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
@@ -54,7 +44,7 @@ it("a cooldown doubles with each failure in a row, until the last failure was lo
     return cooldownMs();
   };
   expect([fail(), fail(), fail()]).toEqual([1_000, 2_000, 4_000]);
-  // The failures are forgotten when the longest cooldown has passed since the end of the last one.
+  // The failures are forgotten once the longest cooldown has passed since the last cooldown ended.
   time.advance(32_000);
   tasks.sweep();
   expect(fail()).toBe(8_000);

@@ -4,37 +4,25 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { House, profile, reports } from "../../testing/house.ts";
 import { startMs } from "../../testing/start-ms.ts";
+import { wrappedStore } from "../../testing/wrapped-stores.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import type { Store } from "../store/store.ts";
 
 /** Opens a house whose store can delay its next call of one kind. */
 async function slowHouse(kind: "commit" | "read") {
   const time = manualTime(startMs);
-  const inner = memoryStore({ time });
   let isSlow = (): void => {};
   let delay: Promise<void> | undefined;
-  const pass = async (call: typeof kind): Promise<void> => {
-    if (call !== kind || delay === undefined) {
-      return;
+  const store = wrappedStore(memoryStore({ time }), async (run, { name }) => {
+    if (name === kind && delay !== undefined) {
+      const held = delay;
+      delay = undefined;
+      isSlow();
+      await held;
     }
-    const held = delay;
-    delay = undefined;
-    isSlow();
-    await held;
-  };
-  const store: Store = {
-    ...inner,
-    async commit(changes, options) {
-      await pass("commit");
-      return await inner.commit(changes, options);
-    },
-    async read(keys) {
-      await pass("read");
-      return await inner.read(keys);
-    },
-  };
+    return await run();
+  });
   const house = await House.open({ time, store });
-  /** Delays the next call of that kind until the test resumes it. */
+  /** Delays the next call of `kind` until the test resumes it. */
   const hold = () => {
     let goOn = (): void => {};
     const slow = new Promise<void>((resolve) => {
@@ -48,7 +36,7 @@ async function slowHouse(kind: "commit" | "read") {
   return { house, hold };
 }
 
-const givenUp = /canceled|aborted/;
+const aborted = /canceled|aborted/;
 
 it("a report whose call was aborted does not replace the next report", async () => {
   const { house, hold } = await slowHouse("commit");
@@ -58,11 +46,11 @@ it("a report whose call was aborted does not replace the next report", async () 
   await house.settle();
   const before = { serverId: server.id, epoch: 1n, worlds: reports(server) };
   const { slow, goOn } = hold();
-  const givingUp = new AbortController();
-  const late = house.registry.renewServer(before, { signal: givingUp.signal });
+  const aborting = new AbortController();
+  const late = house.registry.renewServer(before, { signal: aborting.signal });
   await slow;
-  givingUp.abort();
-  await expect(late).rejects.toThrow(givenUp);
+  aborting.abort();
+  await expect(late).rejects.toThrow(aborted);
   for (const id of ids) {
     await house.join(id);
   }
@@ -80,11 +68,11 @@ it("a registration whose call was aborted does not replace the next registration
   const ids = await house.tickets(2);
   await house.settle();
   const { slow, goOn } = hold();
-  const givingUp = new AbortController();
-  const late = house.register(server, { signal: givingUp.signal });
+  const aborting = new AbortController();
+  const late = house.register(server, { signal: aborting.signal });
   await slow;
-  givingUp.abort();
-  await expect(late).rejects.toThrow(givenUp);
+  aborting.abort();
+  await expect(late).rejects.toThrow(aborted);
   for (const id of ids) {
     await house.join(id);
   }
@@ -101,13 +89,13 @@ it("a create that was aborted and then cancelled does not create its ticket late
   const { house, hold } = await slowHouse("read");
   await using _closing = house;
   const { slow, goOn } = hold();
-  const givingUp = new AbortController();
-  const { signal } = givingUp;
+  const aborting = new AbortController();
+  const { signal } = aborting;
   const ticket = { ticketId: "mine", profile: "new" };
   const late = house.frontend.createTicket(ticket, { signal });
   await slow;
-  givingUp.abort();
-  await expect(late).rejects.toThrow(givenUp);
+  aborting.abort();
+  await expect(late).rejects.toThrow(aborted);
   await expect(house.frontend.cancelTicket(ticket)).rejects.toThrow(/not_found/);
   await house.admin.putProfile({ profile: profile({ name: "new" }) });
   goOn();
