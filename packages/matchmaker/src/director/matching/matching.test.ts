@@ -111,6 +111,19 @@ describe("one tick", () => {
     await house.matchmaker.tick();
     expect(eventsOf(house, "matched")).toHaveLength(3);
   });
+
+  it("makes at most maxMatchesPerTick matches of all profiles together", async () => {
+    const profiles = ["one", "two"].map((name) => profile({ name }));
+    await using house = await House.open({ profiles, settings: { maxMatchesPerTick: 2 } });
+    await house.serve("a");
+    for (const { name } of profiles) {
+      await house.tickets(4, { profile: name });
+    }
+    await house.matchmaker.tick();
+    expect(eventsOf(house, "matched")).toHaveLength(2);
+    await house.matchmaker.tick();
+    expect(eventsOf(house, "matched")).toHaveLength(4);
+  });
 });
 
 it("a running matchmaker makes all matches in consecutive ticks, without waiting for its interval", async () => {

@@ -55,6 +55,7 @@ export async function makeMatches(
     }
   }
   const used = new Set<string>();
+  let planned = 0;
   const usedSpares = new Set<string>();
   let plans: Plan[] = [];
   let heldSinceMs = time.now();
@@ -69,6 +70,9 @@ export async function makeMatches(
     }
   };
   for (const proposal of chosenOf(context, proposals)) {
+    if (planned >= settings.maxMatchesPerTick) {
+      break;
+    }
     const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
     if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) {
       continue;
@@ -81,6 +85,7 @@ export async function makeMatches(
       used.add(id);
     }
     plans.push(plan);
+    planned += 1;
     if (plans.length >= batchSize) {
       await claimPlans();
     }
