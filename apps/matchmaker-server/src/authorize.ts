@@ -92,9 +92,9 @@ export function readAgentTokens(text: string, file: string): ReadonlyMap<string,
 }
 
 /**
- * Creates the function that returns the role of a verified certificate. With one authority, it is the
- * role of that authority. With several, it is the role of the issuer; a certificate that none of them
- * issued directly has no role.
+ * Creates the function that returns the role of a verified certificate. If only one role has an
+ * authority, every certificate has that role. Otherwise a certificate has the role of the authority
+ * that issued it directly, or none.
  */
 function certificateReader(
   authorities: ReadonlyMap<CallerRole, string>,

@@ -61,8 +61,8 @@ usage: dm-env-rpc-matchmaker-server [options]
   --tls-cert FILE        certificate to serve TLS with, as PEM; also presented to environment servers and Redis
   --tls-key FILE         its key
   --ca FILE              authority of the certificates of environment servers and Redis, as PEM
-  --operator-token FILE  token of operators, which may do everything; with no token and no authority
-                         at all, every client may
+  --operator-token FILE  token of operators, which may do everything; if no token and no authority is
+                         given at all, every client may do everything
   --operator-ca FILE     authority of operators' certificates, as PEM; with --tls-cert
   --server-token FILE    token of servers, which may register and do nothing else
   --server-ca FILE       authority of servers' certificates, as PEM; with --tls-cert

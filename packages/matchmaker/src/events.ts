@@ -67,7 +67,10 @@ export type MatchmakerEvent =
       readonly subject: string;
       readonly outcome: string;
     }
-  /** A match function threw, or made an impossible proposal. */
+  /**
+   * A match function threw, took too long or made an impossible proposal, or a profile needs a match
+   * function that this matchmaker does not have.
+   */
   | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
   /** The store could not be reached; the matchmaker retries. */
   | { readonly kind: "store-failed"; readonly error: Error }

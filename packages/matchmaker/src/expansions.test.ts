@@ -18,7 +18,7 @@ afterAll(stopStores);
 
 const seconds = (count: number) => ({ seconds: BigInt(count), nanos: 0 });
 
-describe("a filter of a pool", () => {
+describe("a pool's filter", () => {
   it.each([
     ["a string", { stringEqualsFilters: [{ stringArg: "map", value: "night", dropAfter: "5s" }] }],
     ["a tag", { tagPresentFilters: [{ tag: "night", dropAfter: "5s" }] }],
@@ -35,7 +35,7 @@ describe("a filter of a pool", () => {
         ],
       },
     ],
-  ])("of %s lets a ticket in once it has waited long enough", async (_, filters) => {
+  ])("for %s accepts a ticket once the ticket has waited long enough", async (_, filters) => {
     const pool = fromJson(PoolSchema, { name: "picky", ...filters });
     await using house = await House.open({ profiles: [profile({ count: 1, pools: [pool] })] });
     await house.serve("a");
@@ -46,7 +46,7 @@ describe("a filter of a pool", () => {
     expect(await house.states([id])).toEqual(["ASSIGNED"]);
   });
 
-  it("without drop_after keeps a ticket out for good, and a ticket that has ended is never let in", async () => {
+  it("without drop_after never accepts the ticket, and no filter accepts a ticket that has ended", async () => {
     const pools = [
       fromJson(PoolSchema, { name: "never", tagPresentFilters: [{ tag: "night" }] }),
       fromJson(PoolSchema, {

@@ -107,7 +107,7 @@ export function checkPool(pool: Pool): void {
       throw invalid(
         `${where}: the filter of "${doubleArg}"`,
         "a range that contains a number",
-        `min ${min} and max ${max}${exclude === Exclude.UNSPECIFIED ? "" : ", excluded"}`,
+        `min ${min} and max ${max}${exclude === Exclude.UNSPECIFIED ? "" : ", with bounds excluded"}`,
       );
     }
   }

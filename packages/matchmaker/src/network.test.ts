@@ -161,7 +161,7 @@ describe("on the network", () => {
     const grpc = createGrpcTransport({ baseUrl: served.url });
     const lost = createGrpcTransport({ baseUrl: forgetful.url });
     const created: Promise<unknown>[] = [];
-    // The first call reaches a matchmaker whose state the later ones do not see.
+    // The first call reaches one matchmaker, and all later calls another one with another store.
     const restarted: Transport = {
       unary(...call) {
         const answer = (created.length === 0 ? lost : grpc).unary(...call);
@@ -278,7 +278,7 @@ describe("on the network", () => {
       await registration.registered;
       const [one, two] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
       const { seats } = registration;
-      await expect(seats.take(one.joinToken, "counting-2")).rejects.toThrow(/not for "counting-2"/);
+      await expect(seats.take(one.joinToken, "counting-2")).rejects.toThrow(/expected one for the world "counting-2"/);
       const seat = await seats.take(one.joinToken, one.worldName);
       expect(seat.claims.ticketId).toBe(one.ticketId);
       await seats.take(two.joinToken, two.worldName);

@@ -79,7 +79,7 @@ describe.each(storeKinds)("a party, in $name,", ({ isHere, place }) => {
 });
 
 describe("the seats of a party", () => {
-  it("are its own until its server reports that all of its agents have left", async () => {
+  it("are not filled by other tickets until all agents of the party have left", async () => {
     await using house = await House.open({ profiles: [four] });
     await house.serve("a");
     const [party = "", solo = "", other = ""] = [
@@ -118,7 +118,7 @@ describe("the seats of a party", () => {
     expect((await house.admin.listMatches({})).matches).toHaveLength(0);
   });
 
-  it("are not assigned to a party that is larger than the free seats", async () => {
+  it("are assigned only if the world has enough free seats for the whole party", async () => {
     await using house = await House.open({ profiles: [four] });
     await house.serve("a");
     const ids = await house.tickets(4);

@@ -48,7 +48,7 @@ export class Replica {
   readonly #deleted = new RecordMap<Entry>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
-  /** True while the pages of another life are being read. */
+  /** True while all records are being read again. */
   #isStartingOver = false;
   #syncing: Promise<void> | undefined;
 
@@ -95,7 +95,7 @@ export class Replica {
   async refresh(keys: readonly { readonly kind: Kind; readonly id: string }[]): Promise<void> {
     const known = keys.map(({ kind, id }) => this.get(kind, id)?.version);
     const entries = await this.#store.read(keys);
-    // The records were read from another life of the store: their versions cannot be compared.
+    // The records may come from another life of the store, whose versions cannot be compared.
     if (this.#isStartingOver) {
       await this.sync();
       return;
@@ -187,7 +187,7 @@ export class Replica {
             continue;
           }
           records += 1;
-          // The record is missing, or older than the known one, which the loop below replaces.
+          // The loop below replaces a known record by an older one.
           if (entry?.value === undefined) {
             this.#set(kind, id, undefined);
           }
@@ -221,7 +221,7 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // A record that never existed has version 0, which changes the replica only if it was just read.
+    // A record that never existed has version 0; it removes the known record only if it was just read.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;

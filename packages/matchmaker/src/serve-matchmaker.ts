@@ -68,7 +68,7 @@ export async function serveMatchmaker(
   const { host = "127.0.0.1", port = 0, allowInsecure = false, listenTls } = options;
   if (!allowInsecure && listenTls === undefined && !isLoopback(host)) {
     throw new Error(
-      `host: expected a loopback address without TLS, received "${host}"; set listenTls, or allowInsecure if every client that reaches the port may use the matchmaker`,
+      `host of a matchmaker in plain text: expected a loopback address, received "${host}"; set listenTls, or allowInsecure if every client that reaches the port may use the matchmaker`,
     );
   }
   const matchmaker = await createMatchmaker(options);

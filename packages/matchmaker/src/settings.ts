@@ -10,7 +10,7 @@ class SettingTable {
   readonly leaderLeaseMs: Limit = { default: 5_000, unit: "ms" };
   /** Silence after which a server is lost: it gets no more worlds. Default 15,000. */
   readonly serverLeaseMs: Limit = { default: 15_000, unit: "ms" };
-  /** Time for a lost server to return before its worlds are given up. Default 30,000. */
+  /** Time for a lost server to return before its worlds count as ended. Default 30,000. */
   readonly lostServerMs: Limit = { default: 30_000, unit: "ms" };
   /** Time after which a world without a record is destroyed, once it has no agents. Default 10,000. */
   readonly orphanMs: Limit = { default: 10_000, unit: "ms" };
@@ -44,7 +44,10 @@ class SettingTable {
   readonly positionMs: Limit = { default: 5_000, unit: "ms" };
   /** Time for which an ended ticket is still known. Default 300,000. */
   readonly retainMs: Limit = { default: 300_000, unit: "ms" };
-  /** Creates that fail through the fault of the world itself before its tickets fail. Default 3. */
+  /**
+   * Failed creates of a ticket's world after which the ticket fails. Failures of the server do not
+   * count. Default 3.
+   */
   readonly maxAttempts: Limit = { default: 3, unit: "count" };
   /** Most matches made in one tick; further ones wait for the next tick. Default 500. */
   readonly maxMatchesPerTick: Limit = { default: 500, unit: "count" };

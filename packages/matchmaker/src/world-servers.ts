@@ -184,7 +184,7 @@ linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 
 /**
- * Refuses an address that agents cannot reach, and that only the matchmaker's machine might.
+ * Refuses a link-local address: agents cannot reach it, but the matchmaker's machine might.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that resolves to one.
  */

@@ -225,7 +225,7 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** Opens a house at a place whose director leads for the whole test. */
+/** Opens a house at a place. Its director leads for the whole test. */
 export async function houseAt(
   place: Place,
   options: Parameters<typeof House.open>[0] = {},

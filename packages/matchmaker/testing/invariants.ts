@@ -52,14 +52,14 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
       matchOf.set(ticketId, id);
       // The ticket of a held seat may have been deleted.
       if (held[ticketId] === undefined && ticket.get(ticketId)?.matchId !== id) {
-        found.push(`ticket ${ticketId} of match ${id} does not know it`);
+        found.push(`ticket ${ticketId} of match ${id} does not name the match`);
       }
     }
   }
   for (const { id, matchId, state, assignment } of ticket.values()) {
     const isSeated = state === "matched" || state === "assigned" || state === "joined";
     if (isSeated && matchOf.get(id) !== matchId) {
-      found.push(`ticket ${id} is ${state} in no match`);
+      found.push(`ticket ${id} is ${state}, but its match does not have it`);
     }
     if ((state === "assigned" || state === "joined") !== (assignment !== undefined)) {
       found.push(
@@ -78,25 +78,25 @@ export async function violations(store: Store, servers: SimulatedServers): Promi
     }
     seats.set(serverId, (seats.get(serverId) ?? 0) + count);
     if (matchId !== undefined && !match.has(matchId)) {
-      found.push(`world ${id} is of no match`);
+      found.push(`world ${id} names a match that does not exist`);
     }
     if (name === undefined) {
       continue;
     }
     if (names.has(`${serverId}/${name}`)) {
-      found.push(`world ${name} on ${serverId} is there twice`);
+      found.push(`world ${name} on ${serverId} has two records`);
     }
     names.add(`${serverId}/${name}`);
   }
   for (const [id, count] of seats) {
     const most = server.get(id)?.maxAgents ?? Number.POSITIVE_INFINITY;
     if (count > most) {
-      found.push(`server ${id} has ${count} seats placed, of ${most}`);
+      found.push(`server ${id} has room for ${most} agents, and ${count} seats are placed`);
     }
     const placed = [...world.values()].filter(({ serverId }) => serverId === id).length;
     const worlds = server.get(id)?.maxWorlds ?? Number.POSITIVE_INFINITY;
     if (placed > worlds) {
-      found.push(`server ${id} has ${placed} worlds placed, of ${worlds}`);
+      found.push(`server ${id} has room for ${worlds} worlds, and ${placed} are placed`);
     }
   }
   for (const { id, destroyed } of servers.all.values()) {

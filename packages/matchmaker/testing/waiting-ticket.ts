@@ -2,7 +2,7 @@
 import type { Ticket } from "../src/model.ts";
 import { startMs } from "./start-ms.ts";
 
-/** Returns a ticket that waits, of no profile, with the fields of `more` changed. */
+/** Returns a waiting ticket that any profile may match, with the fields of `more` instead of the defaults. */
 export function waitingTicket(id: string, more: Partial<Ticket> = {}): Ticket {
   return {
     id,

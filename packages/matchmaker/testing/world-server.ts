@@ -45,7 +45,7 @@ export function serveCounting(
     maxWorlds: 10,
     maxAgents: 20,
     worldTypes: [counting.name],
-    // Keeps a machine that stalls for a while from looking like a matchmaker that does not answer.
+    // So long that a call is answered in time even if the machine stalls.
     timeoutMs: 60_000,
     ...options,
   });

@@ -130,7 +130,9 @@ describe("npx @dm-env-rpc/matchmaker", () => {
   it("drains a server, and for an unknown id names the command that lists servers", async () => {
     expect(await cli("drain", "unregistered")).toMatchObject({
       status: 1,
-      stderr: expect.stringMatching(/there is no server "unregistered".*run the command "servers"/),
+      stderr: expect.stringMatching(
+        /^drain: expected .* received "unregistered"; run the command "servers"/,
+      ),
     });
     expect(await cli("drain", serverId)).toMatchObject({ status: 0 });
     expect((await table("servers"))[1]?.[1]).toBe("draining");

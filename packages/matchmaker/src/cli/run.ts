@@ -349,8 +349,12 @@ function orDash(text: string): string {
 }
 
 /** Returns the text of an error, with the remedy for an operator. */
-function explained({ code, message }: DmEnvRpcError, { target, kind }: Call): string {
+function explained({ code, message }: DmEnvRpcError, command: Call): string {
+  const { target, kind } = command;
   const where = target.matchmakers.join(", ");
+  if (command.kind === "drain" && code === "NOT_FOUND") {
+    return `drain: expected the id of a registered server, received "${command.serverId}"; run the command "servers" to list the servers`;
+  }
   switch (code) {
     case "UNAVAILABLE":
     case "DEADLINE_EXCEEDED":
@@ -360,8 +364,6 @@ function explained({ code, message }: DmEnvRpcError, { target, kind }: Call): st
       return `${kind}: ${message}; give an operator's token with --token FILE, or a certificate with --cert and --key`;
     case "UNIMPLEMENTED":
       return `${kind}: expected a matchmaker at ${where}, received an answer from another kind of server: ${message}; check the address (--matchmaker)`;
-    case "NOT_FOUND":
-      return `${kind}: ${message}; run the command "servers" to list the known ones`;
     default:
       return `${kind}: ${message}`;
   }

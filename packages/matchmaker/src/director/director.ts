@@ -177,7 +177,7 @@ export class Director {
         !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
     await this.#step("matches", () => makeMatches(this.#context, placement, this.#runs));
-    await this.#step("worlds ahead", () => precreate(this.#context, placement, this.#tasks));
+    await this.#step("spare worlds", () => precreate(this.#context, placement, this.#tasks));
     await startCreates(this.#context, this.#tasks);
     startDestroys(this.#context, this.#tasks);
   }

@@ -4,7 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { eventsOf, House, playedMatch, profile } from "../../testing/house.ts";
 
-describe("a ticket-ended event is emitted once for each ticket that ends", () => {
+describe("one ticket-ended event is emitted for each ticket that ends", () => {
   const ended = (ticketId: string | undefined, state: string, reason?: string) => ({
     kind: "ticket-ended",
     ticketId,
@@ -12,7 +12,7 @@ describe("a ticket-ended event is emitted once for each ticket that ends", () =>
     reason,
   });
 
-  it("with its destroyed world", async () => {
+  it("because its world was destroyed", async () => {
     const forced = { destroyAfterSequences: 1, destroyMode: DestroyMode.FORCE };
     await using match = await playedMatch(forced, { joined: 1 });
     const { house, world, ids } = match;
@@ -22,7 +22,7 @@ describe("a ticket-ended event is emitted once for each ticket that ends", () =>
     expect(eventsOf(house, "ticket-ended")).toEqual([ended(ids[0], "completed")]);
   });
 
-  it("with a world that its server no longer has", async () => {
+  it("because its server no longer has its world", async () => {
     await using house = await House.open({ profiles: [profile({ lostPolicy: LostPolicy.FAIL })] });
     const server = await house.serve("a");
     const ids = await house.tickets(2);
@@ -62,7 +62,7 @@ describe("a ticket-ended event is emitted once for each ticket that ends", () =>
     expect(eventsOf(house, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
   });
 
-  it("with a server that is given up", async () => {
+  it("because its server deregistered", async () => {
     await using house = await House.open({ profiles: [profile({ lostPolicy: LostPolicy.FAIL })] });
     await house.serve("a");
     const ids = await house.tickets(2);

@@ -305,7 +305,7 @@ describe("a step that fails", () => {
     ["worlds without an owner", isWorld(({ profile }) => profile === "")],
     ["matches", (changes) => changes.some(isNewMatch)],
     [
-      "worlds ahead",
+      "spare worlds",
       isWorld(({ state, matchId }) => state === "creating" && matchId === undefined),
     ],
     [

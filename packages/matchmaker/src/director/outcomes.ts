@@ -130,7 +130,7 @@ export function profileOfWorld(
 /**
  * Returns the changes that end a world, its match, and the match's tickets.
  *
- * @param fate Returns a ticket in the state that the end of its world leaves it in.
+ * @param fate Returns a ticket in its state after the end of its world.
  */
 export function worldEnded(
   replica: Replica,

@@ -214,21 +214,21 @@ it("a server that has just answered is not checked again for a second", async ()
     asked += 1;
     await check(target);
   };
-  const giveUpOne = async (): Promise<void> => {
+  const cancelOne = async (): Promise<void> => {
     const [id = ""] = await house.tickets(1);
     await house.settle();
     await house.frontend.cancelTicket({ ticketId: id });
     await house.settle();
   };
-  await giveUpOne();
+  await cancelOne();
   expect(asked).toBe(1);
-  await giveUpOne();
+  await cancelOne();
   expect(asked).toBe(1);
   house.time.advance(900);
-  await giveUpOne();
+  await cancelOne();
   expect(asked).toBe(1);
   house.time.advance(200);
-  await giveUpOne();
+  await cancelOne();
   expect(asked).toBe(2);
 });
 

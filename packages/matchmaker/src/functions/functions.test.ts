@@ -96,7 +96,7 @@ describe("parties", () => {
     expect(matches(teams(sizes), { pool })).toEqual([[["trio"], ["pair"]]]);
   });
 
-  it("count with the skill of their ticket", () => {
+  it("are matched by the skill of their ticket", () => {
     const options = { count: 3, double: "skill", window: 10, widenPerSecond: 0 };
     const near = [
       ticket("a", { skill: 0, partySize: 2 }),

@@ -64,7 +64,7 @@ describe("a registration", () => {
     expect(registry.renewals).toHaveLength(3);
   });
 
-  it("keeps the length of its lease if an answer has none", async () => {
+  it("keeps the length of its lease if an answer does not contain the length", async () => {
     const registry = new Registry();
     await using registration = registry.open();
     await registration.registered;
@@ -221,7 +221,7 @@ describe("a registration", () => {
     expect(registry.renewals).toMatchObject([{ reportNumber: 2n, epoch: 7n }]);
   });
 
-  it("sends its last report to the next matchmaker if one does not answer, and stops after the last one", async () => {
+  it("sends its last report to each matchmaker once until one answers", async () => {
     const registry = new Registry();
     const registration = registry.open();
     await registration.registered;

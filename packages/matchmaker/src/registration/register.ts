@@ -72,7 +72,7 @@ export interface Registration extends AsyncDisposable {
   changed(): void;
   /** Requests no more worlds; the current worlds continue. */
   drain(): Promise<void>;
-  /** Sends a last report, then deregisters, which gives up the worlds. Idempotent. */
+  /** Sends a last report, then deregisters; the server's worlds count as ended. Idempotent. */
   close(): Promise<void>;
 }
 

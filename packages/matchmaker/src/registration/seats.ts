@@ -48,7 +48,7 @@ const maxRemembered = 100_000;
 export interface ReportedSeats extends Seats {
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets all other worlds. */
+  /** Forgets the departures and the seats reserved for refused agents of all other worlds. */
   keep(worldNames: ReadonlySet<string>): void;
 }
 

@@ -42,8 +42,8 @@ export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisp
   readonly registration: Registration;
   /**
    * Requests no more agents and closes the server, as its own `close` does. Agents that leave within
-   * `graceMs`, default 0, are reported as having left. Then it deregisters the server, which gives up
-   * the worlds that still have agents, and cuts off the remaining agents. Later calls may only
+   * `graceMs`, default 0, are reported as having left. Afterwards the server deregisters and cuts off
+   * the remaining agents: their tickets wait again or fail, as for a lost server. Later calls may only
    * shorten the grace period.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
@@ -108,8 +108,8 @@ export async function serveRegistered<S extends RegistrableServer>(
   });
   let closingWorlds: readonly ServedWorld[] = [];
   /**
-   * Returns the worlds that ended with the server, without agents, so that the matchmaker learns which
-   * agents left.
+   * Returns the worlds that have ended since the server began to close, each with 0 agents, so that the
+   * matchmaker learns which agents left.
    */
   const endedWorlds = (): readonly ServedWorld[] => {
     const there = new Set(server.worlds().map(({ name }) => name));

@@ -215,7 +215,7 @@ it("the connections of one address are limited", async () => {
   await call("127.0.0.2");
 });
 
-describe("the calls that a listener admits", () => {
+describe("the calls of a listener", () => {
   const watch = "/matchmaker.v1.FrontendService/WatchTicket";
   const create = "/matchmaker.v1.FrontendService/CreateTicket";
   const register = "/matchmaker.v1.RegistryService/RegisterServer";
@@ -279,7 +279,7 @@ describe("the calls that a listener admits", () => {
     },
   );
 
-  it("do not count towards the limit of all calls if they are refused for their caller", () => {
+  it("do not count towards maxCalls if they are refused by maxCallsPerCaller", () => {
     const admit = listener({ maxCalls: 3, maxCallsPerCaller: 1 });
     admit(create);
     for (let refused = 0; refused < 5; refused++) {
@@ -296,7 +296,7 @@ describe("the calls that a listener admits", () => {
     [16, 2],
     [31, 3],
   ])(
-    "of a reserve of %i may be at most %i from one network whose requests have not been read",
+    "may fill a reserve of %i with at most %i unread requests of one network",
     (reservedCalls, most) => {
       const admit = listener({ reservedCalls });
       for (let round = 0; round < 2; round++) {
@@ -314,7 +314,7 @@ describe("the calls that a listener admits", () => {
     },
   );
 
-  it("of the reserve that are refused for their caller do not count as unread", () => {
+  it("do not count as unread requests if they are refused by maxCallsPerCaller", () => {
     const admit = listener({ reservedCalls: 16, maxCallsPerCaller: 1 });
     const end = admit(register);
     for (let refused = 0; refused < 3; refused++) {

@@ -139,7 +139,7 @@ export class Admission {
     return await next(request);
   };
 
-  /** Keeps a few networks from filling the reserve with calls of which only the address is known yet. */
+  /** Keeps a few networks from filling the reserve with calls whose requests have not been read. */
   #countUnread(call: Admitted, network: string): void {
     const most = Math.max(1, Math.floor(this.#settings.reservedCalls * unreadShare));
     const unread = this.#unread.get(network) ?? 0;

@@ -34,7 +34,7 @@ describe("bad input", () => {
     [
       "an open range of one point",
       { pools: range(1, 1, Exclude.BOTH) },
-      /min 1 and max 1, excluded/,
+      /min 1 and max 1, with bounds excluded/,
     ],
     [
       "a bound that is not a number",

@@ -125,7 +125,7 @@ it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
   },
 );
 
-it("does not reveal open ports of the matchmaker's network: a closed port, a web server and a silent port give the same error", async () => {
+it("a registration reveals no open port of the matchmaker's network: a closed port, a web server and a silent port cause the same error", async () => {
   const web = createServer((_, response) => response.writeHead(418).end());
   const mute = createTcpServer((socket) => socket.on("error", () => {}));
   const portOf = async (server: typeof web | typeof mute): Promise<number> => {

@@ -28,7 +28,7 @@ it("tickets past the memory limit are refused, and the error says when to retry"
   expect(refused).toBeInstanceOf(ConnectError);
   expect(String(refused)).toMatch(/\[resource_exhausted\] .*\(limit: maxTicketsBytes\)/);
   expect(ConnectError.from(refused).metadata.get("retry-after")).toBe("5");
-  // There is room for a small ticket, and for a large one once a large one is deleted.
+  // A small ticket still fits; another large ticket fits once the first one is deleted.
   await house.frontend.createTicket({});
   await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
   await house.pass(400_000, 100_000);

@@ -70,8 +70,8 @@ export class Presence {
   }
 
   /**
-   * Records that its creator has read a ticket, which renews the lease of a waiting ticket. Has no
-   * effect in any other state.
+   * Records a read of a ticket by its creator, which renews the lease of a waiting ticket. Has no effect
+   * in any other state.
    */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {
@@ -114,11 +114,11 @@ export class Presence {
     this.#cancelCheck = this.#time.after(everyMs, () => this.#checkWatched());
   }
 
-  #add(id: string, isGot: boolean): void {
+  #add(id: string, wasRead: boolean): void {
     if (this.#isClosed) {
       return;
     }
-    this.#due.set(id, isGot || this.#due.get(id) === true);
+    this.#due.set(id, wasRead || this.#due.get(id) === true);
     this.#cancelFlush ??= this.#time.after(collectMs, () => {
       this.#cancelFlush = undefined;
       this.#flushing = this.#flushing.then(() => this.#flush());
@@ -132,27 +132,29 @@ export class Presence {
     for (let start = 0; start < due.length && !this.#isClosed; start += batchSize) {
       const batch = due.slice(start, start + batchSize);
       try {
-        if (await this.#replica.commit(batch.flatMap(([id, isGot]) => this.#changeOf(id, isGot)))) {
+        if (
+          await this.#replica.commit(batch.flatMap(([id, wasRead]) => this.#changeOf(id, wasRead)))
+        ) {
           continue;
         }
       } catch (error) {
         this.#emit({ kind: "store-failed", error: toError(error) });
       }
       // The commit conflicted or failed: the batch is tried again.
-      for (const [id, isGot] of batch) {
-        this.#add(id, isGot);
+      for (const [id, wasRead] of batch) {
+        this.#add(id, wasRead);
       }
     }
   }
 
-  #changeOf(id: string, isGot: boolean): Change[] {
+  #changeOf(id: string, wasRead: boolean): Change[] {
     const stored = this.#replica.get("ticket", id);
     if (stored === undefined || hasEnded(stored.value)) {
       return [];
     }
     const { ticketLeaseMs, awayMs } = this.#settings;
     const nowMs = this.#replica.now();
-    if (isGot || this.#watches.has(id)) {
+    if (wasRead || this.#watches.has(id)) {
       if (!this.#isStale(stored.value)) {
         return [];
       }

@@ -142,7 +142,7 @@ describe("a registration", () => {
     await house.registry.registerServer(request);
     await house.registry.deregisterServer({ serverId: "a" });
     await expect(house.registry.registerServer(request)).rejects.toSatisfy(
-      refused(Code.Aborted, /worlds of server "a" are being given up/),
+      refused(Code.Aborted, /the earlier worlds of server "a" have not ended yet/),
     );
     await house.settle();
     expect(eventsOf(house, "server-gone")).toEqual([{ kind: "server-gone", serverId: "a" }]);

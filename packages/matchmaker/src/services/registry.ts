@@ -138,8 +138,8 @@ async function callBack(
 }
 
 /**
- * Returns the secret that a caller must match; undefined for an operator, and for any caller without
- * `authorize`, which may change every server.
+ * Returns the secret that a caller must match; undefined if the caller may change every server: an
+ * operator, or any caller if `authorize` is not configured.
  */
 function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): string | undefined {
   const caller = callerOf(call);
@@ -204,7 +204,7 @@ async function register(
     if (known?.value.state === "gone") {
       throw new DmEnvRpcError(
         "ABORTED",
-        `the worlds of server "${shorten(serverId)}" are being given up; register again later`,
+        `the earlier worlds of server "${shorten(serverId)}" have not ended yet; register again later`,
       );
     }
     // A caller that has aborted this call may have registered elsewhere, with its current worlds.

@@ -74,7 +74,7 @@ export class TicketBudget {
   }
 }
 
-/** Estimates the memory of a ticket: two bytes for each character of its text, one for each of base64. */
+/** Estimates the memory of a ticket: two bytes for each character of text, one for each character of base64. */
 export function ticketBytes(ticket: Ticket): number {
   const { doubles, strings, tags } = ticket.search;
   let characters = ticket.id.length + ticket.profile.length;

@@ -48,8 +48,8 @@ export interface Position {
   /** Commits up to this version have been read. */
   readonly version: number;
   /**
-   * The reader has missed no deletion up to this version. It was never sent the records that were
-   * deleted before it started over.
+   * The reader has none of the records that were deleted up to this version: it has read their
+   * deletions, or has started over since.
    */
   readonly horizon: number;
 }

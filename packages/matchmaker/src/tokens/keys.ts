@@ -71,7 +71,7 @@ export class SharedKeys {
     return keys;
   }
 
-  /** The keys that tokens may be signed with; the first one signs. */
+  /** The keys whose tokens are valid; the first one signs. */
   get all(): readonly SigningKey[] {
     return this.#keys;
   }

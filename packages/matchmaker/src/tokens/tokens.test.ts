@@ -110,7 +110,7 @@ describe("a join token", () => {
     const { verifier, token } = await setup();
     const stranger = await setup();
     await expect(verifier.join(await token(), "other")).rejects.toSatisfy(
-      refused("PERMISSION_DENIED", /is for the world "world", not for "other"/),
+      refused("PERMISSION_DENIED", /expected one for the world "other", received one for "world"/),
     );
     await expect(verifier.join(await token({ serverId: "old" }), "world")).rejects.toSatisfy(
       refused("PERMISSION_DENIED", /for another server, or for an earlier run/),
@@ -205,7 +205,7 @@ describe("a join token", () => {
     );
   });
 
-  it("does not work for an operator, nor an operator token for an agent", async () => {
+  it("is not accepted from an operator, and an operator's token is not accepted from an agent", async () => {
     const { verifier, issuer, token } = await setup();
     const operator = await issuer.operatorToken(
       { id: "server", address: "server.test:1" },

@@ -60,7 +60,10 @@ export interface TokenVerifier {
   operator(token: string | undefined): Promise<void>;
 }
 
-/** Tolerance of the JWT library for expired tokens, in seconds: the expiry is checked after the seat is known. */
+/**
+ * Makes the JWT library accept expired tokens, in seconds. `claimsOf` checks the expiry, because it
+ * depends on the seat.
+ */
 const anyAge = 10 * 365 * 24 * 3_600;
 
 /** Part of an agent whose token is from an earlier release. */
@@ -122,7 +125,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
       if (world !== worldName) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
-          `this join token is for the world "${shorten(String(world))}", not for "${shorten(worldName)}"; join that one, or ask for another assignment`,
+          `join token: expected one for the world "${shorten(worldName)}", received one for "${shorten(String(world))}"; join the world of the token, or ask for another assignment`,
         );
       }
       return {

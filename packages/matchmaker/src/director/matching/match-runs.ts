@@ -11,10 +11,10 @@ import { Proposals } from "./proposals.ts";
 /** Time for which reading proposals may block the event loop. */
 const sliceMs = 5;
 /**
- * Abandoned calls of a profile's function that may be pending at once; while there are as many, no
- * run is started.
+ * Most abandoned calls of a profile's function that may be pending. At this number, the function is not
+ * called again until one of them settles.
  */
-const maxGivenUp = 3;
+const maxAbandoned = 3;
 
 /** The run of one profile's function. */
 interface Run {
@@ -39,7 +39,7 @@ export class MatchRuns {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
   readonly #runs = new Map<string, Run>();
-  readonly #givenUp = new Map<string, number>();
+  readonly #abandoned = new Map<string, number>();
   #ended = new AbortController();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
@@ -96,7 +96,7 @@ export class MatchRuns {
     if (pools === undefined || this.#tasks.isCooling(coolingKey(profile))) {
       return;
     }
-    if ((this.#givenUp.get(profile.name) ?? 0) >= maxGivenUp) {
+    if ((this.#abandoned.get(profile.name) ?? 0) >= maxAbandoned) {
       return;
     }
     const run: Run = {
@@ -150,7 +150,7 @@ export class MatchRuns {
       const settled = Promise.resolve(answer);
       const outcome = await Promise.race([settled, late]);
       if (outcome === "late") {
-        this.#giveUp(profile, settled);
+        this.#abandon(profile, settled);
       }
       return outcome;
     };
@@ -219,7 +219,7 @@ export class MatchRuns {
     try {
       const returned: unknown = iterator?.return?.();
       if (returned instanceof Promise) {
-        this.#giveUp(profile, returned);
+        this.#abandon(profile, returned);
       }
     } catch (error) {
       this.#context.emit({ kind: "bad-proposal", profile: profile.name, error: toError(error) });
@@ -227,14 +227,14 @@ export class MatchRuns {
   }
 
   /** Counts a promise of an abandoned run until it settles. */
-  #giveUp({ name }: Profile, promise: Promise<unknown>): void {
-    this.#givenUp.set(name, (this.#givenUp.get(name) ?? 0) + 1);
+  #abandon({ name }: Profile, promise: Promise<unknown>): void {
+    this.#abandoned.set(name, (this.#abandoned.get(name) ?? 0) + 1);
     const settled = (): void => {
-      const left = (this.#givenUp.get(name) ?? 1) - 1;
+      const left = (this.#abandoned.get(name) ?? 1) - 1;
       if (left === 0) {
-        this.#givenUp.delete(name);
+        this.#abandoned.delete(name);
       } else {
-        this.#givenUp.set(name, left);
+        this.#abandoned.set(name, left);
       }
     };
     promise.then(settled, (error: unknown) => {

@@ -17,7 +17,8 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "server
 
 /**
  * Places the worlds of one tick: on the fullest server with room, so that others can be shut down
- * (`packed`), or on the server with the greatest free share of worlds or seats (`spread`).
+ * (`packed`), or on the server with the greatest free share of worlds (`spread-worlds`) or of seats
+ * (`spread-agents`).
  */
 export class Placement {
   readonly #rooms: Room[] = [];

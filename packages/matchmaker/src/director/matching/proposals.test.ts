@@ -527,7 +527,7 @@ describe("a faulty evaluation", () => {
     [
       "chooses a value that is not a proposal",
       () => [JSON.parse("null")],
-      /evaluate: expected only proposals that it was passed, received 1 unknown/,
+      /evaluate: expected only proposals from its argument, received others: 1/,
     ],
   ])("that %s is reported, and matches are made once it works again", async (_, bad, message) => {
     let evaluate = bad;

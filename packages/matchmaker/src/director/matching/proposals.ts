@@ -196,7 +196,7 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
     if (strange > 0) {
       bad(
         new Error(
-          `evaluate: expected only proposals that it was passed, received ${strange} unknown`,
+          `evaluate: expected only proposals from its argument, received others: ${strange}`,
         ),
       );
     }

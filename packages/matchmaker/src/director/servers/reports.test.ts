@@ -57,30 +57,33 @@ describe("a report", () => {
   });
 
   it.each([
-    ["counts its joins", { joins: 2 }],
-    ["counts only the agents inside", { agents: 2 }],
-  ])("of a server without join tokens that %s marks a world as used", async (_, counted) => {
-    await using house = await House.open();
-    const server = house.servers.add(new SimulatedServer("a"));
-    const { epoch } = await house.registry.registerServer({
-      serverId: "a",
-      address: server.address,
-      capacity: { maxWorlds: 10, maxAgents: 40 },
-      worldTypes: ["gridworld"],
-    });
-    await house.tickets(2);
-    await house.settle();
-    const report = async (counts: object): Promise<void> => {
-      const world = { name: "gridworld-1", type: "gridworld", sequences: 1, ...counts };
-      await house.registry.renewServer({ serverId: "a", epoch, worlds: [world] });
+    ["joins", { joins: 2 }],
+    ["agents inside", { agents: 2 }],
+  ])(
+    "with the number of %s marks a world as used, even without join tokens",
+    async (_, counted) => {
+      await using house = await House.open();
+      const server = house.servers.add(new SimulatedServer("a"));
+      const { epoch } = await house.registry.registerServer({
+        serverId: "a",
+        address: server.address,
+        capacity: { maxWorlds: 10, maxAgents: 40 },
+        worldTypes: ["gridworld"],
+      });
+      await house.tickets(2);
       await house.settle();
-    };
-    await report({});
-    expect(callsOf(house, "destroy")).toEqual([]);
-    await report(counted);
-    await report({});
-    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
-  });
+      const report = async (counts: object): Promise<void> => {
+        const world = { name: "gridworld-1", type: "gridworld", sequences: 1, ...counts };
+        await house.registry.renewServer({ serverId: "a", epoch, worlds: [world] });
+        await house.settle();
+      };
+      await report({});
+      expect(callsOf(house, "destroy")).toEqual([]);
+      await report(counted);
+      await report({});
+      expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+    },
+  );
 
   it("keeps the seat of a present agent whose ticket was cancelled", async () => {
     await using house = await House.open({ profiles: [profile({ backfill: true })] });

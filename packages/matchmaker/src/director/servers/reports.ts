@@ -42,9 +42,9 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
 }
 
 /**
- * Returns true if a world that is missing in a report has ended. The report may have been made before
- * the world was, and arrive late. So the world has ended only if an earlier report contained it, or
- * if it was opened at least a lease before the report arrived.
+ * Returns true if a world that is missing in a report has ended. A report that arrives late may be
+ * older than the world. So the world has ended only if an earlier report contained it, or if it was
+ * opened at least a lease before the report arrived.
  */
 function hasEnded(
   { reportedWorlds, settings }: DirectorContext,
@@ -87,8 +87,8 @@ async function takeWorld(
     let left: Match = match.value;
     for (const ticket of ticketsOf(replica, match.value)) {
       const { id, state, assignment } = ticket.value;
-      // A party has left when its server reports it, or when none of its agents is inside and none
-      // can join.
+      // A party has left when its server reports that it has, or when none of its agents is inside
+      // and none can join.
       const isExpected = isPartyExpected(ticket.value, report.receivedMs);
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));

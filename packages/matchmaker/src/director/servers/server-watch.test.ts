@@ -66,7 +66,7 @@ describe("a silent server", () => {
     return { house, server, ids, wait, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
   }
 
-  it("is lost after serverLeaseMs, and given up after lostServerMs more", async () => {
+  it("is lost after serverLeaseMs, and removed with its worlds after lostServerMs more", async () => {
     await using scene = await silent();
     const { house, ids, wait } = scene;
     await wait(14_999);
@@ -91,7 +91,7 @@ describe("a silent server", () => {
     expect(eventsOf(house, "server-lost")).toHaveLength(1);
   });
 
-  it("that is given up fails its tickets if their profile has LostPolicy.FAIL", async () => {
+  it("that is removed fails its tickets if their profile has LostPolicy.FAIL", async () => {
     await using scene = await silent([profile({ lostPolicy: LostPolicy.FAIL })]);
     const { house, ids, wait } = scene;
     await wait(47_000);

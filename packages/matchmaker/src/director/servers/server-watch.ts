@@ -27,19 +27,19 @@ export class ServerWatch {
     this.#seen.clear();
   }
 
-  /** Marks silent servers as lost, and gives up lost servers whose time to return is over. */
+  /** Marks silent servers as lost, and removes lost servers whose time to return is over. */
   async check(): Promise<void> {
     const { replica, settings, time } = this.#context;
     this.#discountStandstill();
     for (const { value: server } of [...replica.table("server").values()]) {
       if (server.state === "gone") {
-        await this.#giveUp(server);
+        await this.#remove(server);
         continue;
       }
       const silentMs = time.now() - this.#lastHeard(server);
       if (server.state === "lost") {
         if (silentMs >= settings.serverLeaseMs + settings.lostServerMs) {
-          await this.#giveUp(server);
+          await this.#remove(server);
         }
       } else if (silentMs >= settings.serverLeaseMs) {
         await this.#lose(server);
@@ -97,7 +97,7 @@ export class ServerWatch {
    * Marks a server as gone, ends its worlds, and then deletes the server. If this matchmaker stops
    * halfway, the next leader continues.
    */
-  async #giveUp({ id, epoch, address }: ServerRecord): Promise<void> {
+  async #remove({ id, epoch, address }: ServerRecord): Promise<void> {
     const { replica, matchIndex, servers, emit } = this.#context;
     await change(this.#context, () => {
       const server = replica.get("server", id);

@@ -8,14 +8,14 @@ async function open(maxWorlds = 10, options: Parameters<typeof House.open>[0] = 
   const house = await House.open({ profiles: [profile({ count: 1 })], ...options });
   const server = await house.serve("a", { maxWorlds });
   forgetCalls(house);
-  /** Assigns a ticket and cancels it; a seat whose agent did not join is held. */
-  const giveUpSeat = async (): Promise<void> => {
+  /** Assigns a ticket and cancels it before its agent joins: the seat stays reserved. */
+  const cancelOne = async (): Promise<void> => {
     const [id = ""] = await house.tickets(1);
     await house.settle();
     expect(await house.states([id])).toEqual(["ASSIGNED"]);
     await house.frontend.cancelTicket({ ticketId: id });
   };
-  return { house, server, giveUpSeat, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  return { house, server, cancelOne, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
 /** Registering checks a server, too. */
@@ -28,8 +28,8 @@ const checks = (house: House): number => callsOf(house, "check").length;
 describe("a suspect server", () => {
   it("gets no agents while it does not answer, and gets agents once it has reported again", async () => {
     await using scene = await open();
-    const { house, server, giveUpSeat } = scene;
-    await giveUpSeat();
+    const { house, server, cancelOne } = scene;
+    await cancelOne();
     server.isUp = false;
     await house.settle();
     expect(checks(house)).toBe(1);
@@ -46,8 +46,8 @@ describe("a suspect server", () => {
 
   it("gets agents once it has registered again", async () => {
     await using scene = await open();
-    const { house, server, giveUpSeat } = scene;
-    await giveUpSeat();
+    const { house, server, cancelOne } = scene;
+    await cancelOne();
     server.isUp = false;
     await house.settle();
     server.isUp = true;
@@ -57,10 +57,10 @@ describe("a suspect server", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED"]);
   });
 
-  it("that was given up gets agents as soon as a server registers under its id", async () => {
+  it("that was removed gets agents as soon as a server registers under its id", async () => {
     await using scene = await open();
-    const { house, server, giveUpSeat } = scene;
-    await giveUpSeat();
+    const { house, server, cancelOne } = scene;
+    await cancelOne();
     server.isUp = false;
     await house.settle();
     await house.registry.deregisterServer({ serverId: "a" });
@@ -74,16 +74,16 @@ describe("a suspect server", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED"]);
   });
 
-  it("is checked again if another agent gives up its seat after a new report", async () => {
+  it("is checked again if another agent cancels its ticket after a new report", async () => {
     await using scene = await open(2);
-    const { house, server, giveUpSeat } = scene;
+    const { house, server, cancelOne } = scene;
     const [second = ""] = await house.tickets(1);
     await house.settle();
-    await giveUpSeat();
+    await cancelOne();
     server.isUp = false;
     await house.settle();
     expect(checks(house)).toBe(1);
-    // A full server is in no list of servers with room.
+    // The server is full, so it is not among the servers with room.
     await house.report(server);
     await house.frontend.cancelTicket({ ticketId: second });
     await house.settle();
@@ -107,11 +107,11 @@ describe("a suspect server", () => {
 
   it("is not checked twice at a time", async () => {
     await using scene = await open();
-    const { house, server, giveUpSeat } = scene;
+    const { house, server, cancelOne } = scene;
     const [second = ""] = await house.tickets(1);
     await house.settle();
     const release = house.servers.hold("check");
-    await giveUpSeat();
+    await cancelOne();
     await house.matchmaker.tick();
     expect(checks(house)).toBe(1);
     await house.report(server);
@@ -119,7 +119,7 @@ describe("a suspect server", () => {
     const ids = await house.tickets(1);
     await house.matchmaker.tick();
     expect(checks(house)).toBe(1);
-    // It is suspect again until the pending check is answered.
+    // The server is suspect again until it answers the pending check.
     expect(await house.states(ids)).toEqual(["WAITING"]);
     release();
     await house.settle();
@@ -153,8 +153,8 @@ describe("a suspect server", () => {
 
 it("a server that has answered is not trusted under a later registration of its id", async () => {
   await using scene = await open(10, { settings: { tickMs: 10 } });
-  const { house, server, giveUpSeat } = scene;
-  await giveUpSeat();
+  const { house, server, cancelOne } = scene;
+  await cancelOne();
   await house.settle();
   expect(checks(house)).toBe(1);
   await house.registry.deregisterServer({ serverId: "a" });
@@ -165,7 +165,7 @@ it("a server that has answered is not trusted under a later registration of its 
   server.worlds.clear();
   await house.register(server);
   forgetCalls(house);
-  await giveUpSeat();
+  await cancelOne();
   await house.settle();
   expect(checks(house)).toBe(1);
 });

@@ -92,7 +92,7 @@ it("a filled seat is reported once, with the waiting time of its ticket", async 
   });
 });
 
-/** Errors of a create: through the fault of the world, of its settings, and of the network. */
+/** Errors of a create: the world fails, its settings are refused, its server cannot be reached. */
 const worldFault = () => new DmEnvRpcError("INTERNAL", "the world did not start");
 const settingsFault = () => new DmEnvRpcError("INVALID_ARGUMENT", "there is no such map");
 const unreachable = () =>

@@ -66,7 +66,7 @@ describe("a world that ends", () => {
     expect(await house.states(ids)).toEqual(["COMPLETED", "WAITING"]);
     const { error } = await house.ticket(ids[1] ?? "");
     expect(error).toMatchObject({ code: Code.Aborted, message: "its world was destroyed" });
-    // Its ticket lease ran out while it had a seat.
+    // The lease of the waiting ticket ran out while the ticket had a seat.
     await house.pass(15_000, 5_000);
     expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 1, failed: 0 });
   });

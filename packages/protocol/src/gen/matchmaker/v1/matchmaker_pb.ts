@@ -260,7 +260,7 @@ export type DoubleRangeFilter = Message<"matchmaker.v1.DoubleRangeFilter"> & {
   widenPerSecond: number;
 
   /**
-   * The filter does not apply to tickets that have waited this long; absent: to all.
+   * The filter does not apply to tickets that have waited this long. If absent, it applies to all tickets.
    *
    * @generated from field: google.protobuf.Duration drop_after = 6;
    */
@@ -327,7 +327,7 @@ export type StringEqualsFilter = Message<"matchmaker.v1.StringEqualsFilter"> & {
   value: string;
 
   /**
-   * The filter does not apply to tickets that have waited this long; absent: to all.
+   * The filter does not apply to tickets that have waited this long. If absent, it applies to all tickets.
    *
    * @generated from field: google.protobuf.Duration drop_after = 3;
    */
@@ -351,7 +351,7 @@ export type TagPresentFilter = Message<"matchmaker.v1.TagPresentFilter"> & {
   tag: string;
 
   /**
-   * The filter does not apply to tickets that have waited this long; absent: to all.
+   * The filter does not apply to tickets that have waited this long. If absent, it applies to all tickets.
    *
    * @generated from field: google.protobuf.Duration drop_after = 2;
    */
@@ -443,7 +443,7 @@ export const MatchFunctionSchema: GenMessage<MatchFunction> = /*@__PURE__*/
   messageDesc(file_matchmaker_v1_matchmaker, 7);
 
 /**
- * Matches tickets of any pool, oldest first, in groups that have `count` agents in total.
+ * Matches tickets of any pool, by priority and then oldest first, in groups that have `count` agents in total.
  *
  * @generated from message matchmaker.v1.MatchFunction.ByCount
  */
@@ -665,7 +665,7 @@ export type LatencyLimit = Message<"matchmaker.v1.LatencyLimit"> & {
   widenPerSecond: number;
 
   /**
-   * The limit does not apply to tickets that have waited this long; absent: to all.
+   * The limit does not apply to tickets that have waited this long. If absent, it applies to all tickets.
    *
    * @generated from field: google.protobuf.Duration drop_after = 3;
    */
