@@ -100,8 +100,8 @@ describe("the screen", () => {
   it.each([
     ["side by side in a wide terminal", { columns: 80, rows: 24 }, 13, 80],
     ["below each other in a narrow one", { columns: 40, rows: 40 }, 25, 40],
-    ["as far as there is room", { columns: 40, rows: 24 }, 13, 40],
-    ["not at all where there is none", { columns: 20, rows: 10 }, 1, 20],
+    ["only as far as they fit", { columns: 40, rows: 24 }, 13, 40],
+    ["not at all if none fits", { columns: 20, rows: 10 }, 1, 20],
   ])("shows two boards %s", (_, size, lines, columns) => {
     const shown = show({ ...terminal, ...size }, [board, board])
       .trimEnd()
@@ -112,7 +112,7 @@ describe("the screen", () => {
 });
 
 describe("the flags", () => {
-  it("keep the duration about the same for any number of steps", () => {
+  it("shorten the pauses for more steps, so that the duration stays the same", () => {
     expect(readFlags([])).toMatchObject({ steps: 200, pauseMs: 100 });
     expect(readFlags(["--steps", "2000"])).toMatchObject({ steps: 2000, pauseMs: 10 });
     expect(readFlags(["--forever"])).toMatchObject({

@@ -53,6 +53,6 @@ export function readFlags(args: readonly string[]): Flags {
     return { ...endless, help: values.help };
   }
   const steps = Number(values.steps);
-  // The demo takes about the same time for any number of steps.
+  // Shorter pauses keep the duration the same for more steps.
   return { steps, pauseMs: Math.min(slowestPauseMs, durationMs / steps), help: values.help };
 }

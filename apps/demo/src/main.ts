@@ -30,7 +30,7 @@ const next = `next: npm start -- --forever    and take a seat on the page
       docs/write-an-agent.md      play it from TypeScript or Python
 `;
 
-/** Ends the demo before the first step, without output, as a signal ends a program. */
+/** Ends the demo before the first step, without output, and with the exit code of a program that a signal ended. */
 class Interruption extends Error {
   readonly exitCode: number;
 

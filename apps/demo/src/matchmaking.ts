@@ -41,7 +41,7 @@ export function boardProfile(): MatchProfile {
   });
 }
 
-/** Prints the matchmaker's events: servers that register, and tickets that are matched with their worlds. */
+/** Prints the matchmaker's events: servers that register, and matches with their worlds. */
 export async function tell(
   operator: Operator,
   say: (line: string) => void,

@@ -10,7 +10,7 @@ import { listen } from "@dm-env-rpc/transport";
 /** A page that shows the worlds of several servers. */
 export interface FleetPage extends AsyncDisposable {
   readonly url: string;
-  /** True while a browser shows the page, and for two seconds after, so that a reload does not count as an end. */
+  /** True while a browser shows the page, and for two seconds after, so that a reload does not count as closing it. */
   readonly open: boolean;
   /** Adds a server whose worlds are shown. */
   add(address: string): void;
@@ -89,7 +89,7 @@ async function* allWorlds(servers: Servers, signal: AbortSignal) {
   }
 }
 
-/** Streams a server's world to a viewer; resolves when the server or the viewer is gone. */
+/** Passes each list of a server's worlds to `take`; resolves when the server or the viewer is gone. */
 async function follow(
   service: Client<typeof SpectatorService>,
   signal: AbortSignal,

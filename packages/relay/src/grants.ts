@@ -32,7 +32,7 @@ export function grantFinder(grants: readonly ProgramGrant[]): FindGrant {
     }
     if (token.length < minTokenLength || tokens.has(token)) {
       throw new RangeError(
-        `token of the program "${name}": expected at least ${minTokenLength} characters that no other program has, received ${tokens.has(token) ? "another program's" : `${token.length}`}`,
+        `token of the program "${name}": expected a token of its own, of at least ${minTokenLength} characters, received ${tokens.has(token) ? "the token of another program" : `${token.length} characters`}`,
       );
     }
     if (!Number.isInteger(maxPrograms) || maxPrograms < 1) {

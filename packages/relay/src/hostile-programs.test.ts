@@ -155,7 +155,7 @@ it("refuses a page of another origin", async () => {
 it("closes a program that does not read its agents' streams", async () => {
   await using served = await serving({ limits: { maxUnsentBytesPerProgram: 300_000 } });
   const socket = new NodeWebSocket(served.dial + relayPath, relaySubprotocol);
-  socket.on("error", () => {}); // The relay cuts it.
+  socket.on("error", () => {}); // The relay closes the connection.
   await once(socket, "open");
   const value = { token: gameToken, instance: new Uint8Array(16), windowBytes: 256 * 1024 };
   socket.send(toBinary(FrameSchema, create(FrameSchema, { kind: { case: "hello", value } })));

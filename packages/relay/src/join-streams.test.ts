@@ -7,7 +7,7 @@ import { rawCodecs, rawResponse } from "@dm-env-rpc/transport/internal/relay";
 import { expect, it } from "vitest";
 import { joinStreams } from "./join-streams.ts";
 
-it("passes on the status with which a program ends a stream after the answers before it", async () => {
+it("passes on all answers of a program before the status with which the program ends the stream", async () => {
   const [agent, agentOfRelay] = memoryStreamPair({ codecs: rawCodecs });
   const [programOfRelay, program] = memoryStreamPair({ codecs: rawCodecs });
   joinStreams(agentOfRelay, programOfRelay, () => {});

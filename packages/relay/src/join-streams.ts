@@ -15,7 +15,7 @@ export function joinStreams(
   program: ClientStream,
   onClose: (error: Error | undefined) => void,
 ): void {
-  /** The agent sent a message above the relay's limit. */
+  /** Error of a message of the agent that is malformed or too large; sent after the program's answers. */
   let refusal: DmEnvRpcError | undefined;
   agent.start({
     onMessage: (message) => {
@@ -54,7 +54,7 @@ export function joinStreams(
     onDrain: () => agent.resume(),
     onClose: (error) => {
       if (isDmEnvRpcError(error) && error.origin === "server") {
-        agent.end(error); // After the answers that came before it.
+        agent.end(error); // Delivered after the program's answers.
       } else if (error !== undefined) {
         agent.abort(error);
       }

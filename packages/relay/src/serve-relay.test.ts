@@ -211,7 +211,7 @@ describe("a relay", () => {
     await expect.poll(() => served.relay.programs()).toEqual([]);
   });
 
-  it("notices an agent whose connection node:http2 forgets: it leaves the program's world", async () => {
+  it("removes an agent from its world if its connection disappears without an event of node:http2", async () => {
     await using served = await serving({ limits: { pingIntervalMs: 500 } });
     await using program = await dialed(served.dial, gameToken);
     const payload = { case: "joinWorld", value: { worldName: "counting-1" } } as const;
@@ -284,7 +284,7 @@ describe("a relay", () => {
     expect(answers).toBe(500);
   });
 
-  it("passes on large messages in both directions, and refuses messages above its limit in their turn", async () => {
+  it("passes on large messages in both directions, and refuses one above its limit after the answers to earlier ones", async () => {
     await using served = await serving({ limits: { maxMessageBytes: 3_000_000 } });
     const echo = {
       ready: Promise.resolve(),

@@ -38,7 +38,7 @@ export interface Game {
   remove(player: Player): void;
   /** Moves all players and the coin to random fields and takes the players' coins. */
   restart(): void;
-  /** Moves players by an index into `moves`; players without one stay. */
+  /** Moves each player by its index into `moves`; a player without an index stays. */
   tick(chosen: ReadonlyMap<Player, number>): void;
   winner(): Player | undefined;
 }
