@@ -92,10 +92,10 @@ describe("a suspect server", () => {
 
   it("is checked once, however many agents give up their seats before it reports", async () => {
     await using scene = await open();
-    const { house, server, giveUpSeat } = scene;
+    const { house, server, cancelOne } = scene;
     const others = await house.tickets(2);
     await house.settle();
-    await giveUpSeat();
+    await cancelOne();
     server.isUp = false;
     await house.settle();
     for (const ticketId of others) {
