@@ -31,7 +31,7 @@ const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
     [bad({ clock: lockstep({ deadlineMs: Number.NaN }) })],
     /"good": expected clock.deadlineMs above 0, received NaN/,
   ],
-  ["a reset that never ends", [bad({ resetDeadlineMs: -5 })], /resetDeadlineMs.*received -5/],
+  ["a negative reset deadline", [bad({ resetDeadlineMs: -5 })], /resetDeadlineMs.*received -5/],
   ["the setting world_type", [bad({ settings: { world_type: t.string() } })], /reserved/],
   ["the setting join_token", [bad({ joinSettings: { join_token: t.string() } })], /reserved/],
   [
@@ -40,7 +40,7 @@ const cases: readonly [string, readonly UntypedWorldDefinition[], RegExp][] = [
     /default of a setting.*"size".*received 0/,
   ],
   [
-    "observations that are also parents",
+    "an observation with the name of a group",
     [bad({ observations: { a: { b: t.int32() }, "a.b": t.int32() } })],
     /its observations are not valid specs.*a\.b/,
   ],

@@ -147,7 +147,7 @@ describe("specs with alternatives for different agents", () => {
   };
   const joinSettings = { role: withDefault(t.string(), "scout") };
 
-  test("give a step the actions of all", () => {
+  test("give `step` the actions of all alternatives", () => {
     defineWorld({
       name: "mine",
       joinSettings,
@@ -169,7 +169,7 @@ describe("specs with alternatives for different agents", () => {
     });
   });
 
-  test("ask for the observers of all", () => {
+  test("require the observers of all alternatives", () => {
     const rules = {
       name: "mine",
       joinSettings,

@@ -175,7 +175,7 @@ export class Engine {
       const own = key === undefined ? undefined : this.#seatOf(key);
       if (own !== undefined) {
         finish(this.#takeAgain(own, onLeft));
-        this.#finishResetIfTold();
+        this.#finishResetIfDelivered();
         this.#changed();
         return;
       }
@@ -263,7 +263,7 @@ export class Engine {
     if (policy === "terminate") {
       this.#interrupt();
     }
-    this.#finishResetIfTold();
+    this.#finishResetIfDelivered();
     this.#changed();
   }
 
@@ -385,7 +385,7 @@ export class Engine {
         this.#interrupt();
       }
     }
-    this.#finishResetIfTold();
+    this.#finishResetIfDelivered();
     this.#changed();
     if (state.seats.size === 0) {
       this.#outside.emit({ kind: "emptied" });
@@ -977,7 +977,7 @@ export class Engine {
       this.#startAnew(seat);
     }
     step.reply({ case: "step", value: { state, observations } });
-    this.#finishResetIfTold();
+    this.#finishResetIfDelivered();
   }
 
   /** Saves the observations of undelivered ends, before the world advances. */
@@ -1066,7 +1066,7 @@ export class Engine {
         this.#startAnew(seat);
       }
       this.#answerReset(seat, resetting);
-      this.#finishResetIfTold();
+      this.#finishResetIfDelivered();
       return;
     }
     this.#become(seat, resetting);
@@ -1140,7 +1140,7 @@ export class Engine {
       const reset = this.#state.reset ?? this.#beginReset();
       reset.settings = { ...reset.settings, ...values };
       reset.callers.push(finish);
-      this.#finishResetIfTold();
+      this.#finishResetIfDelivered();
       // While the reset is in progress, first steps wait, and agents that have not sent one are not
       // late.
       this.#openIfReady();
@@ -1163,7 +1163,7 @@ export class Engine {
     return reset;
   }
 
-  #finishResetIfTold(): void {
+  #finishResetIfDelivered(): void {
     const { reset } = this.#state;
     if (reset?.awaited.size === 0) {
       this.#finishReset(reset);

@@ -12,8 +12,8 @@ const barePath =
   /(?<![\w.~/\\)\]>-])(?:file:\/\/\/?|[A-Za-z]:[\\/]|\\\\|\/)(?=[\w.@~])(?:[^\s'"`<>|;,()[\]{}]*[^\s'"`<>|;,()[\]{}.:!?])?/g;
 
 /**
- * Returns the message of a value that an author's code has thrown, for agents: without the lines of a stack and
- * without absolute paths. The error that has the value as its cause keeps both for the operator's log.
+ * Returns the message of a value that an author's code has thrown, without stack lines and absolute
+ * paths, for agents. The operator's log has both, in the value itself.
  */
 export function publicMessageOf(thrown: unknown): string {
   return messageOf(thrown)

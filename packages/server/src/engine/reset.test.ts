@@ -298,7 +298,7 @@ describe("a reset of the world", () => {
     await world2;
   });
 
-  it("behaviour 42: keeps the settings that it leaves out", async () => {
+  it("behaviour 42: keeps the settings that it omits", async () => {
     const world = defineWorld({
       name: "placed",
       settings: { at: t.int32() },

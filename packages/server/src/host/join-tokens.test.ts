@@ -117,7 +117,7 @@ describe("a join token", () => {
   });
 
   it.each([
-    ["a value that is no setting", { width: [[1], [2, 3]] }, /width of the join token/],
+    ["a value that is not a setting", { width: [[1], [2, 3]] }, /width of the join token/],
     ["a value of another dtype", { width: "wide" }, /width/],
   ])("with %s refuses the join, and its seat is given back", async (_, settings, message) => {
     const log: string[] = [];

@@ -271,8 +271,12 @@ describe("behaviour 75: watching takes no seat", () => {
       /no paint/,
     ],
     ["is a promise", () => Promise.resolve(""), /promise/],
-    ["is no picture", () => tensor("uint8", [2, 2], new Uint8Array(4)), /uint8 of shape \[2,2\]/],
-    ["is text that is no SVG", () => "<b>bold</b>", /a string of 11 characters/],
+    [
+      "is not a picture",
+      () => tensor("uint8", [2, 2], new Uint8Array(4)),
+      /uint8 of shape \[2,2\]/,
+    ],
+    ["is text other than SVG", () => "<b>bold</b>", /a string of 11 characters/],
   ])(
     "a picture that %s is an error for its spectators, reported once, and the world continues",
     async (_what, picture, message) => {

@@ -50,7 +50,7 @@ describe("behaviour 46: an author's function that answers properties", () => {
     ["the server", "shop.broken", undefined],
     ["a world", "game.broken", "talkative-1"],
   ])(
-    "of %s: if it throws, both the client and the operator receive its name",
+    "of %s: if it throws, both the client and the operator receive the property's name",
     async (_of, key, worldName) => {
       const { events, one } = await setUp();
       await expect(read(one, key)).rejects.toThrow(

@@ -19,8 +19,8 @@ export interface Place {
   worldWasReset(): void;
   leave(done: Done<undefined>): void;
   /**
-   * Handles a lost stream: a single seat is held, which `onHeld` reports, or left; several seats
-   * are left.
+   * Handles a lost stream. A single seat may be held; `onHeld` is then called. Otherwise the agents
+   * leave.
    */
   drop(onHeld: () => void): void;
   /** Removes agents whose request waits for other agents (behaviour 67). */

@@ -36,7 +36,7 @@ describe("a queue of requests", () => {
     expect(queue.isFull).toBe(false);
   });
 
-  it("is full at its bound of bytes, until all of them are taken", () => {
+  it("is full at its bound of bytes, until all requests are taken", () => {
     const queue = queueOf(100, 10);
     queue.add("a", 9);
     expect(queue.isFull).toBe(false);

@@ -291,7 +291,7 @@ describe("behaviour 73: a stream with several seats", () => {
     }
   });
 
-  it("receives its response when it is the turn of one of its rows, and the last observations of the others again", async () => {
+  it("receives its response when it is one row's turn, with the last observations of the other rows", async () => {
     const { rows } = await setUp(2, { clock: turns() }, { length: 100 });
     expect((await rows.step()).observations).toMatchObject({
       step_type: [first, last],

@@ -246,7 +246,7 @@ export class Rows implements Place {
       }
       for (const { index, answered } of this.#rows) {
         if (own === undefined) {
-          column.write(index, toldOf(column.name, answered));
+          column.write(index, rowValueOf(column.name, answered));
         } else if (answered === undefined) {
           column.clear(index);
         }
@@ -378,7 +378,7 @@ function write({ index, requested }: Row, { observations }: StepResponse): void 
  * Returns `step_type`, `terminated` or `truncated` of a row. A row without a result has the step
  * type LAST and neither end flag.
  */
-function toldOf(name: string, answered: Row["answered"]): number {
+function rowValueOf(name: string, answered: Row["answered"]): number {
   const { stepType = stepTypes.last, isTerminated = false } = answered ?? {};
   const hasEnded = answered !== undefined && stepType === stepTypes.last;
   switch (name) {

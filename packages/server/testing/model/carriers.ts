@@ -22,7 +22,7 @@ export interface Carrier extends AsyncDisposable {
 /**
  * Streams in memory whose tasks run on demand.
  *
- * @param patient True if promises also get their turns, as worlds that return promises require.
+ * @param patient True if microtasks also run, as worlds that return promises require.
  */
 export function memoryCarrier(server: EnvironmentServer, patient: boolean): Carrier {
   const tasks: (() => void)[] = [];

@@ -88,7 +88,7 @@ function answerWaiting(world: Sequenced): void {
   }
 }
 
-/** Adds the agent's step; without one, if the policy is to repeat, its last one. */
+/** Adds the agent's step; without an outstanding step, its last step if `repeat` is true. */
 function take(agent: AgentModel, repeat: boolean, actions: Map<AgentModel, Actions>): void {
   if (agent.step !== undefined) {
     agent.last = agent.step.actions;

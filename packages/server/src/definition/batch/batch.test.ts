@@ -541,7 +541,7 @@ describe("behaviour 72: a slot that fails", () => {
     await expect(peer.step()).rejects.toThrow(/^13: .*no slot can begin.*does not begin/);
   });
 
-  it("fails the join if it cannot be created, and closes the other slots", async () => {
+  it("that cannot be created fails the join, and the other slots are closed", async () => {
     let open = 0;
     const scarce = defineEnvironment({
       name: "scarce",
