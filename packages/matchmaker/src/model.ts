@@ -90,6 +90,8 @@ export interface Ticket {
   readonly aliveUntilMs?: number | undefined;
   /** True if its last watch has ended: it is not matched until it is watched or read again. */
   readonly away?: boolean | undefined;
+  /** The span that created the ticket, as the header `traceparent`; undefined if it is not traced. */
+  readonly traceparent?: string | undefined;
 }
 
 /** Stored form of a profile: the bytes of a MatchProfile. */
@@ -214,6 +216,8 @@ export interface Match {
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;
+  /** The span that last assigned tickets to the match; undefined if it is not traced. */
+  readonly traceparent?: string | undefined;
 }
 
 /** A secret that matchmakers with the same store share. */

@@ -6,6 +6,7 @@ import { type Connection, connect, isRefusal } from "@dm-env-rpc/client";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
+import { detached } from "@dm-env-rpc/transport/internal/tracing";
 import { shorten } from "./errors.ts";
 import type { Profile } from "./profile.ts";
 
@@ -32,12 +33,14 @@ export interface WorldServers extends AsyncDisposable {
    * Creates a world and returns its name.
    *
    * @param worldType Type of the world, if the server has several.
+   * @param metadata Continues the trace of a match, on a stream of its own.
    */
   create(
     server: ServerTarget,
     settings: Profile["settings"],
     worldType: string | undefined,
     timeoutMs: number,
+    metadata?: Metadata,
   ): Promise<string>;
   /** Destroys a world. */
   destroy(server: ServerTarget, worldName: string, timeoutMs: number): Promise<void>;
@@ -49,6 +52,9 @@ export interface WorldServers extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** Metadata of a stream. */
+type Metadata = Readonly<Record<string, string>>;
+
 /** Options of `networkServers`. */
 export interface NetworkServersOptions {
   /** The matchmaker's token for a server, sent as `authorization: Bearer`. */
@@ -58,8 +64,8 @@ export interface NetworkServersOptions {
 }
 
 /**
- * Accesses environment servers over the network. Creates share one connection to each server; each
- * destroy or reset, which may block, opens its own connection.
+ * Accesses environment servers over the network. Creates that are not traced share one connection to
+ * each server; each destroy or reset, which may block, opens its own connection.
  */
 export function networkServers(options: NetworkServersOptions = {}): WorldServers {
   const shared = new Map<string, { address: string; connection: Promise<Connection> }>();
@@ -67,15 +73,25 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   const connectTo = async (
     { address }: ServerTarget,
     timeoutMs: number,
-    token?: string,
+    metadata: Metadata = {},
   ): Promise<Connection> =>
-    await connect(address, {
-      connectTimeoutMs: timeoutMs,
-      ...(options.tls === undefined ? {} : { tls: options.tls }),
-      ...(token === undefined ? {} : { metadata: { authorization: `Bearer ${token}` } }),
-    });
-  const open = async (server: ServerTarget, timeoutMs: number): Promise<Connection> =>
-    await connectTo(server, timeoutMs, await options.operatorToken?.(server));
+    // The active trace is that of whatever started the matchmaker or its tick.
+    await detached(() =>
+      connect(address, {
+        connectTimeoutMs: timeoutMs,
+        ...(options.tls === undefined ? {} : { tls: options.tls }),
+        metadata,
+      }),
+    );
+  const open = async (
+    server: ServerTarget,
+    timeoutMs: number,
+    metadata: Metadata = {},
+  ): Promise<Connection> => {
+    const token = await options.operatorToken?.(server);
+    const own = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return await connectTo(server, timeoutMs, { ...metadata, ...own });
+  };
   const drop = (serverId: string): void => {
     const known = shared.get(serverId);
     shared.delete(serverId);
@@ -101,13 +117,14 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     opening.then((connection) => connection.closed.then(forgetIt), forgetIt);
     return opening;
   };
-  const alone = async (
+  const alone = async <T>(
     server: ServerTarget,
     timeoutMs: number,
-    use: (connection: Connection) => Promise<void>,
-  ): Promise<void> => {
-    await using connection = await open(server, timeoutMs);
-    await use(connection);
+    use: (connection: Connection) => Promise<T>,
+    metadata?: Metadata,
+  ): Promise<T> => {
+    await using connection = await open(server, timeoutMs, metadata);
+    return await use(connection);
   };
   /** Sends one request with a time limit. */
   const ask = async (
@@ -158,15 +175,19 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
         return isGone(error);
       }
     },
-    async create(server, settings, worldType, timeoutMs) {
-      const connection = await sharedConnection(server, timeoutMs);
+    async create(server, settings, worldType, timeoutMs, metadata = {}) {
       const unpacked = Object.fromEntries(
         Object.entries(settings).map(([name, setting]) => [name, unpackTensor(setting)]),
       );
-      return await connection.createWorld({
-        settings: worldType === undefined ? unpacked : { ...unpacked, world_type: worldType },
-        timeoutMs,
-      });
+      const create = (connection: Connection): Promise<string> =>
+        connection.createWorld({
+          settings: worldType === undefined ? unpacked : { ...unpacked, world_type: worldType },
+          timeoutMs,
+        });
+      // The metadata of a stream belongs to all of its requests, so a stream has one trace.
+      return Object.keys(metadata).length > 0
+        ? await alone(server, timeoutMs, create, metadata)
+        : await create(await sharedConnection(server, timeoutMs));
     },
     destroy: (server, worldName, timeoutMs) =>
       alone(server, timeoutMs, (connection) => connection.destroyWorld(worldName, { timeoutMs })),

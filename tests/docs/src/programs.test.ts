@@ -2,6 +2,8 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -43,12 +45,19 @@ function whyNotRun({ notRun, source }: Program): string | undefined {
 describe("programs", () => {
   let gridworld: ChildProcess;
   let address = "";
+  /** Receives the spans of programs, as a collector of OTLP does. */
+  const collector = createServer((request, response) => {
+    received.push(`${request.method} ${request.url}`);
+    request.resume().once("end", () => response.end());
+  });
+  const received: string[] = [];
   let folder = "";
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "pages-"));
     for (const commands of noOpenssl === undefined ? certificates : []) {
       execFileSync("bash", ["-ec", commands], { cwd: folder, stdio: "ignore" });
     }
+    collector.listen(0, "127.0.0.1");
     const server = run([`${root}apps/gridworld-server/dist/main.js`, "--port", "0"], folder);
     gridworld = server.child;
     address = (await server.listening) ?? "";
@@ -57,6 +66,7 @@ describe("programs", () => {
     }
   });
   afterAll(async () => {
+    collector.close();
     gridworld.kill("SIGTERM");
     await once(gridworld, "close");
     rmSync(folder, { recursive: true });
@@ -74,6 +84,7 @@ describe("programs", () => {
   )("%s runs", async (_place, { compiled }: Program) => {
     const code = readFileSync(compiled, "utf8")
       .replaceAll(/(localhost|127\.0\.0\.1):8980/g, address)
+      .replaceAll("localhost:4318", `127.0.0.1:${(collector.address() as AddressInfo).port}`)
       .replaceAll(/\bport: (8980|9090)\b/g, "port: 0");
     writeFileSync(compiled, code);
     const { child, listening, ended } = run([compiled], folder);
@@ -83,6 +94,9 @@ describe("programs", () => {
     }
     const { code: exitCode, output } = await ended;
     expect(exitCode, output).toBe(0);
+    if (code.includes("/v1/traces")) {
+      expect(received).toEqual(["POST /v1/traces"]);
+    }
   });
 });
 

@@ -6,6 +6,7 @@ import {
   type OpenOptions,
   openStream,
 } from "@dm-env-rpc/transport";
+import { traceMetadata } from "@dm-env-rpc/transport/internal/tracing";
 import type { Connection } from "../environment/environment.ts";
 import { ConnectionState } from "./connection-state.ts";
 import type { ReconnectOptions } from "./reconnect.ts";
@@ -52,7 +53,8 @@ export function connectionCodecs(): CallCodecs {
 
 /**
  * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port` or
- * `unix:/path`), or over an open stream.
+ * `unix:/path`), or over an open stream. In Node, the call continues the active trace of
+ * OpenTelemetry, if there is one.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if no server answers, DEADLINE_EXCEEDED
  *   after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a
@@ -92,8 +94,13 @@ export async function connect(
       },
     );
   }
+  const metadata = new Map(Object.entries(traceMetadata()));
+  const given = open.metadata ?? {};
+  for (const [name, value] of given instanceof Map ? given : Object.entries(given)) {
+    metadata.set(name, value);
+  }
   const openAnother = async (signal: AbortSignal | undefined) => {
-    const stream = await openStream(target, { ...open, codecs, signal });
+    const stream = await openStream(target, { ...open, metadata, codecs, signal });
     return { stream, address: stream.address, release: () => stream.close() };
   };
   const opened = await openAnother(options.signal);

@@ -19,6 +19,7 @@ import {
   type TimeSource,
   toConnectError,
 } from "@dm-env-rpc/transport/internal";
+import { traceMetadata } from "@dm-env-rpc/transport/internal/tracing";
 import { Callers, type CallersOptions, isTransient, retryAfterMs } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
 import type { TicketState } from "../model.ts";
@@ -204,6 +205,7 @@ export function matchmakerClient(
       latenciesMs: { ...ticket.latenciesMs },
       priority: ticket.priority ?? 0,
     };
+    const headers = traceMetadata();
     let isOpen = true;
     // Leaving the iteration of a stream does not end the stream.
     const left = new AbortController();
@@ -214,7 +216,7 @@ export function matchmakerClient(
           // Creates the ticket again in case the matchmaker lost it with its store. An assigned ticket
           // is not created again.
           if (isOpen) {
-            await callers.client.createTicket(request, callers.options(signal));
+            await callers.client.createTicket(request, { ...callers.options(signal), headers });
           }
           // The first message arrives immediately; later ones may take any time.
           const silent = new AbortController();

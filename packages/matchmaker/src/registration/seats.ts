@@ -10,6 +10,8 @@ export interface Seat {
   readonly key: string;
   /** Join settings of the seat: `team`, `role`, `match_id` and the data of the match. */
   readonly settings: Readonly<Record<string, MatchDatum>>;
+  /** The span that assigned the seat; undefined if it is not traced. */
+  readonly traceparent?: string | undefined;
   /**
    * Keeps the seat for an agent whose stream was lost: its token is valid once more, even if it has
    * expired.
@@ -161,6 +163,7 @@ export function createSeats(
         claims,
         key: claims.seatId,
         settings: { ...data, team, role, match_id: claims.matchId },
+        traceparent: claims.traceparent,
         hold: () => hold(claims),
         leave: () => leave(claims),
         giveBack: () => giveBack(claims),

@@ -20,6 +20,7 @@ import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
 import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
+import { tracedCreate } from "./create-ticket-span.ts";
 import { ticketMessage } from "./messages.ts";
 import type { Positions } from "./positions.ts";
 import type { Presence } from "./presence.ts";
@@ -47,12 +48,9 @@ export function frontendService(
   const budget = new TicketBudget(replica);
   return {
     async createTicket(request, call) {
-      const ticket = await createTicket(
-        context,
-        request,
-        budget,
-        askerOf(call, request),
-        call.signal,
+      const asker = askerOf(call, request);
+      const ticket = await tracedCreate(call, (traceparent) =>
+        createTicket(context, request, budget, asker, traceparent, call.signal),
       );
       return { ticket: ticketMessage(ticket) };
     },
@@ -148,6 +146,7 @@ async function createTicket(
   request: CreateTicketRequest,
   budget: TicketBudget,
   asker: Asker,
+  traceparent: string | undefined,
   signal: AbortSignal,
 ): Promise<Ticket> {
   checkTicket(request, settings);
@@ -194,6 +193,7 @@ async function createTicket(
     ),
     state: "waiting",
     attempts: 0,
+    traceparent,
   };
   const limit = limitMet(replica, settings, budget, ticket);
   if (limit !== undefined) {

@@ -77,7 +77,7 @@ export class TicketBudget {
 /** Estimates the memory of a ticket: two bytes for each character of text, one for each character of base64. */
 export function ticketBytes(ticket: Ticket): number {
   const { doubles, strings, tags } = ticket.search;
-  let characters = ticket.id.length + ticket.profile.length;
+  let characters = ticket.id.length + ticket.profile.length + (ticket.traceparent?.length ?? 0);
   for (const name of Object.keys(doubles)) {
     characters += name.length + 16;
   }

@@ -12,6 +12,8 @@ export interface JoinGrant {
   readonly matchId: string;
   /** The agent's part in the match. */
   readonly part: Part;
+  /** The span that assigned the seat; undefined if it is not traced. */
+  readonly traceparent?: string | undefined;
   readonly serverId: string;
   /** The address that the server registered with. */
   readonly address: string;
@@ -56,7 +58,7 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
   await signed({});
   return {
     joinToken({ ticketId, partySize, matchId, part, serverId, address, ...grant }) {
-      const { worldName, seatId, ...times } = grant;
+      const { worldName, seatId, traceparent, ...times } = grant;
       return signed({
         role: "agent",
         world: worldName,
@@ -64,6 +66,7 @@ export async function tokenIssuer(keys: () => readonly SigningKey[]): Promise<To
         match: matchId,
         part,
         ...(partySize === 1 ? {} : { party: partySize }),
+        ...(traceparent === undefined ? {} : { traceparent }),
         iss: issuerName,
         sub: ticketId,
         aud: serverId,

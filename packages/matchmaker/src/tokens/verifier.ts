@@ -21,6 +21,8 @@ export interface JoinClaims {
   readonly matchId: string;
   /** The agent's part in the match. */
   readonly part: Part;
+  /** The span that assigned the seat; undefined if it is not traced. */
+  readonly traceparent?: string | undefined;
   /** Expiry of the token, on the matchmaker's clock. */
   readonly expiresMs: number;
 }
@@ -115,7 +117,8 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
 
   return {
     async join(token, worldName, isHeld) {
-      const { sub, jti, exp, role, world, match, part, party } = await claimsOf(token, isHeld);
+      const { sub, jti, exp, role, ...claims } = await claimsOf(token, isHeld);
+      const { world, match, part, party, traceparent } = claims;
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
@@ -135,6 +138,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
         seatId: jti,
         matchId: typeof match === "string" ? match : "",
         part: { ...noPart, ...(part as Partial<Part> | undefined) },
+        ...(typeof traceparent === "string" ? { traceparent } : {}),
         expiresMs: exp * 1_000,
       };
     },

@@ -87,6 +87,7 @@ function careful(seat: TakenSeat, onError: (error: unknown) => void): TakenSeat 
   return {
     settings: seat.settings,
     key: seat.key,
+    traceparent: seat.traceparent,
     hold: () => void call(() => seat.hold?.()),
     leave: () => void call(() => seat.leave()),
     giveBack: () => void call(() => seat.giveBack()),

@@ -26,6 +26,11 @@ export interface TakenSeat {
   /** Identifies the seat: a join with the same key resumes it after the agent's stream was lost. */
   readonly key?: string | undefined;
   /**
+   * The span that assigned the seat, as the header `traceparent` of W3C Trace Context: the span of
+   * the join links it.
+   */
+  readonly traceparent?: string | undefined;
+  /**
    * Called when the agent's stream was lost and the world holds its seat: a join with the same
    * token resumes it.
    */

@@ -10,6 +10,7 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
 import type { ServerStream, StreamReceiver, UnreadMessage } from "@dm-env-rpc/transport";
 import { later, networkOf, type RequestRates } from "@dm-env-rpc/transport/internal";
 import { everyRole, type Roles } from "../definition/roles.ts";
+import type { Reply } from "../engine/requests.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
 import { unpackSettings } from "../engine/tensor-limits.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
@@ -20,6 +21,7 @@ import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { type QueueLimits, RequestQueue } from "./request-queue.ts";
 import { checkRequest } from "./request-roles.ts";
 import type { TakenSeat } from "./seat-tokens.ts";
+import { StreamSpans, type TracedRequest } from "./stream-spans.ts";
 import type { ThreadShare } from "./thread-share.ts";
 import { unanswerable } from "./unanswerable.ts";
 import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
@@ -71,6 +73,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Kind of the current request and its start, while `requestChannel` has subscribers. */
   #taken: readonly [Request["case"], number] | undefined;
   #finishing = false;
+  readonly #spans: StreamSpans;
   /** Number of consecutive `idleFor` calls that found the stream idle. */
   #idle = 0;
   #place: Place | undefined;
@@ -90,6 +93,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#queue = new RequestQueue(host);
     this.#share = host.share;
     this.#network = networkOf(stream.peer.address);
+    this.#spans = new StreamSpans(stream.peer);
   }
 
   /** Address of the peer. */
@@ -182,6 +186,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     } else {
       this.#drop();
     }
+    this.#spans.end(error);
     this.#host.onClosed(this, error);
   }
 
@@ -335,10 +340,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
       case "createWorld":
       case "resetWorld":
       case "destroyWorld":
-        handleWorldRequest(request, this.#host, this.#place, this.#reply);
-        return;
       case "joinWorld":
-        this.#join(request.value);
+        this.#handleTraced(request);
         return;
       case "reset": {
         const place = this.#joined("reset");
@@ -363,6 +366,24 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
+  /** Handles a request within a span, which ends with its response. */
+  #handleTraced(request: TracedRequest): void {
+    this.#spans.request(request);
+    const reply: Reply = (response) => {
+      this.#spans.answered(response);
+      this.#reply(response);
+    };
+    try {
+      if (request.case === "joinWorld") {
+        this.#join(request.value, reply);
+      } else {
+        handleWorldRequest(request, this.#host, this.#place, reply);
+      }
+    } catch (error) {
+      reply(errorResponse(error));
+    }
+  }
+
   /** @throws DmEnvRpcError RESOURCE_EXHAUSTED if the peer's address sends too many requests. */
   #checkRate(kind: Request["case"]): void {
     const isTrusted = this.#roles !== everyRole && this.#roles.has("operator");
@@ -382,7 +403,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     throw this.#lost ?? notJoined(what);
   }
 
-  #join(request: JoinWorldRequest): void {
+  #join(request: JoinWorldRequest, reply: Reply): void {
     if (this.#place !== undefined) {
       throw joinedAlready(this.#place.world.name);
     }
@@ -393,9 +414,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
           leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
           // Does not capture `result`, which would keep the world alive.
           this.#holdSeat = holderOf(result.taken);
+          this.#spans.link(result.taken.traceparent);
           this.#enter(result);
         }
-        answer(this.#reply, result, ({ place }) => ({
+        answer(reply, result, ({ place }) => ({
           case: "joinWorld",
           value: create(JoinWorldResponseSchema, { specs: place.specs }),
         }));

@@ -16,7 +16,7 @@ export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: s
 export async function reserve(
   { replica, issuer, newId }: Pick<DirectorContext, "replica" | "issuer" | "newId">,
   profile: Profile,
-  match: Pick<Match, "id" | "teams" | "data" | "parties">,
+  match: Pick<Match, "id" | "teams" | "data" | "parties" | "traceparent">,
   world: OpenWorld,
   tickets: readonly string[],
 ): Promise<Seats> {
@@ -33,6 +33,7 @@ export async function reserve(
         partySize,
         matchId: match.id,
         part,
+        traceparent: match.traceparent,
         serverId,
         address,
         worldName,

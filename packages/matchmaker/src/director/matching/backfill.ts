@@ -7,6 +7,7 @@ import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import type { Stored } from "../../store/store.ts";
 import { commit, type DirectorContext } from "../context.ts";
+import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
 import { announce, assigned, partiesOf, reserve, rosterOf, seatsOf } from "./assignments.ts";
 
 /** Fills the open seats of live matches, oldest match first, with tickets in matching order. */
@@ -128,8 +129,15 @@ async function fill(
   }
   const { serverId, address, name } = world.value;
   const where = { serverId, address, name };
+  const span = startMatchSpan(
+    "backfill",
+    profile.name,
+    chosen.map(({ ticket }) => ticket.value),
+    match.value.traceparent,
+  );
   const filled: Match = {
     ...match.value,
+    traceparent: span.traceparent ?? match.value.traceparent,
     vacancies,
     ...partiesOf(
       chosen.map(({ ticket }) => ticket.value),
@@ -160,12 +168,15 @@ async function fill(
     ...changes,
   ]);
   if (made) {
+    endMatchSpan(span, filled);
     announce(
       context,
       filled,
       where,
       chosen.map(({ ticket }) => ticket.value),
     );
+  } else {
+    span.end(conflict());
   }
 }
 

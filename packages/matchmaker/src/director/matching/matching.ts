@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
+import type { TraceSpan } from "@dm-env-rpc/transport/internal/tracing";
 import { hasLabels } from "../../labels.ts";
 import { acceptsRegion, regionsFor } from "../../latency.ts";
 import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
@@ -7,6 +8,7 @@ import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import type { Change, Stored } from "../../store/store.ts";
 import { commit, type DirectorContext, type Proposal } from "../context.ts";
+import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
 import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from "./assignments.ts";
 import type { MatchRuns } from "./match-runs.ts";
 import type { Placement } from "./placement.ts";
@@ -23,6 +25,7 @@ interface Plan {
   readonly changes: readonly Change[];
   /** World and tickets of a match whose world already exists. */
   readonly ready: { readonly world: OpenWorld; readonly tickets: readonly Ticket[] } | undefined;
+  readonly span: TraceSpan;
 }
 
 /**
@@ -101,7 +104,8 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
   for (let left = plans; left.length > 0; ) {
     const changes = left.flatMap((plan) => plan.changes);
     if (await commit(context, changes)) {
-      for (const { match, ready } of left) {
+      for (const { match, ready, span } of left) {
+        endMatchSpan(span, match);
         const { id: matchId, profile, serverId } = match;
         emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });
         if (ready !== undefined) {
@@ -114,10 +118,13 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
     // If every plan is still current, the conflict was resolved in the meantime; the next tick plans
     // these matches again.
-    if (fit.length === left.length) {
-      return;
+    const next = fit.length === left.length ? [] : fit;
+    for (const plan of left) {
+      if (!next.includes(plan)) {
+        plan.span.end(conflict());
+      }
     }
-    left = fit;
+    left = next;
   }
 }
 
@@ -200,7 +207,7 @@ async function planFor(
     ?.find(({ value }) => !usedSpares.has(value.id) && isAccepted(regionOf(context, value)));
   if (spare !== undefined) {
     usedSpares.add(spare.value.id);
-    return await planInSpare(context, profile, proposal, spare);
+    return await planInSpare(context, profile, proposal, spare, tickets);
   }
   if (latencyLimit === undefined) {
     return planOnServer(context, profile, proposal, placement.take(profile), stored);
@@ -221,14 +228,18 @@ async function planInSpare(
   profile: Profile,
   proposal: Proposal,
   spare: Stored<World>,
+  proposed: readonly Ticket[],
 ): Promise<Plan | undefined> {
   const { replica } = context;
   const { id: worldId, serverId, address, name = "" } = spare.value;
   const world = { serverId, address, name };
-  const match = matchOf(context, proposal, { worldId, serverId, state: "live" });
+  const span = startMatchSpan("match", profile.name, proposed);
+  const where = { worldId, serverId, state: "live", traceparent: span.traceparent } as const;
+  const match = matchOf(context, proposal, where);
   const seats = await reserve(context, profile, match, world, rosterOf(match));
   const tickets = stillWaiting(context, match);
   if (tickets === undefined) {
+    span.end(conflict());
     return undefined;
   }
   const changes = [
@@ -247,7 +258,7 @@ async function planInSpare(
       changes.push(put("ticket", ticket.value.id, ticket, seated));
     }
   }
-  return { match, changes, ready: { world, tickets: tickets.map(({ value }) => value) } };
+  return { match, changes, ready: { world, tickets: tickets.map(({ value }) => value) }, span };
 }
 
 /** Returns the tickets of a match; undefined unless all are still waiting. */
@@ -274,7 +285,11 @@ function planOnServer(
     return undefined;
   }
   const worldId = context.newId();
-  const match = matchOf(context, proposal, { worldId, serverId: server.id, state: "placed" });
+  const values = tickets.map(({ value }) => value);
+  const span = startMatchSpan("match", profile.name, values);
+  const { traceparent } = span;
+  const where = { worldId, serverId: server.id, state: "placed", traceparent } as const;
+  const match = matchOf(context, proposal, where);
   const changes: Change[] = [
     put("match", match.id, undefined, match),
     put("world", worldId, undefined, newWorld(context, profile, server, worldId, match.id)),
@@ -283,7 +298,7 @@ function planOnServer(
     const matched = { ...ticket.value, state: "matched", matchId: match.id } as const;
     changes.push(put("ticket", ticket.value.id, ticket, { ...matched, reason: undefined }));
   }
-  return { match, changes, ready: undefined };
+  return { match, changes, ready: undefined, span };
 }
 
 /** Returns the record of a world to create. */
@@ -316,7 +331,7 @@ export function newWorld(
 function matchOf(
   { replica, newId }: DirectorContext,
   { profile, teams, data }: Proposal,
-  where: Pick<Match, "worldId" | "serverId" | "state">,
+  where: Pick<Match, "worldId" | "serverId" | "state" | "traceparent">,
 ): Match {
   return {
     id: newId(),

@@ -10,6 +10,7 @@ import { faultOf, isGone, isUnreachable } from "../../world-servers.ts";
 import { change, type DirectorContext } from "../context.ts";
 import { announce, assigned, reserve, type Seats } from "../matching/assignments.ts";
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";
+import { startCreateSpan } from "../spans.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /** Creates that are started in a row before other work of the process may run. */
@@ -64,11 +65,16 @@ async function createWorld(
   if (needsAllocation && !(await isAllocated(context, world, server))) {
     return;
   }
+  const match = world.matchId === undefined ? undefined : replica.get("match", world.matchId);
+  const span = startCreateSpan(server, match?.value);
   let name: string;
   try {
     const type = server.worldTypes.length > 1 ? world.type : undefined;
-    name = await servers.create(server, profile.settings, type, settings.worldCallMs);
+    const { worldCallMs } = settings;
+    name = await servers.create(server, profile.settings, type, worldCallMs, span.metadata);
+    span.end(undefined, { "dm_env_rpc.world.name": name });
   } catch (error) {
+    span.end(toError(error));
     emit({ kind: "world-failed", serverId: server.id, what: "create", error: toError(error) });
     await createFailed(context, tasks, world, profile, error);
     return;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { SpanAttributes, StartSpan, TraceSpan } from "./trace-span.ts";
+
+export type { SpanAttributes, SpanOptions, StartSpan, TraceSpan } from "./trace-span.ts";
+
+const noSpan: TraceSpan = { traceparent: undefined, metadata: {}, link() {}, end() {} };
+
+/** Pages record no spans, so that they need not load the API of OpenTelemetry. */
+export function tracerOf(_scope: string): StartSpan {
+  return () => noSpan;
+}
+
+/** Returns no attributes, because pages record no spans. */
+export function clientOf(_address: string): SpanAttributes {
+  return {};
+}
+
+/** Returns no metadata, because pages record no spans. */
+export function traceMetadata(): Readonly<Record<string, string>> {
+  return {};
+}
+
+/** Calls a function; pages have no trace to detach it from. */
+export function detached<T>(run: () => T): T {
+  return run();
+}
