@@ -21,7 +21,7 @@ import {
   statusMessageOf,
 } from "../websocket/protocol.ts";
 import type { Socket } from "../websocket/websocket-stream.ts";
-import { type FrameContent, LinkedSocket } from "./linked-socket.ts";
+import { describeKind, type FrameContent, LinkedSocket } from "./linked-socket.ts";
 
 /** Path of a relay at which programs dial in. */
 export const relayPath = "/dm_env_rpc.relay.v1";
@@ -130,7 +130,8 @@ export class Link {
     }
     this.#last += 1;
     this.#send(this.#last, { case: "open", value: open });
-    return this.#add(this.#last, this.#peerWindow);
+    // A send closes the link if the peer does not read.
+    return this.#isClosed ? undefined : this.#add(this.#last, this.#peerWindow);
   }
 
   /** Closes the link and its streams. The peer receives the error's code and message. */
@@ -189,12 +190,15 @@ export class Link {
     const { side, onHello, onWelcome } = this.#options;
     const introduction = side === "relay" ? "hello" : "welcome";
     if ((kind.case === introduction) !== (this.#peerWindow === undefined)) {
-      this.#violated(`one "${introduction}" as the first frame`, describe(kind));
+      this.#violated(`one "${introduction}" as the first frame`, describeKind(kind));
       return;
     }
     switch (kind.case) {
       case "hello":
       case "welcome":
+        if (kind.case !== introduction) {
+          break;
+        }
         if (kind.value.windowBytes < minWindowBytes) {
           const received = String(kind.value.windowBytes);
           this.#violated(`window_bytes of at least ${minWindowBytes}`, received);
@@ -221,7 +225,7 @@ export class Link {
       default:
         break;
     }
-    this.#violated("a frame kind that the protocol defines for the connection", describe(kind));
+    this.#violated("a frame kind that the protocol defines for the connection", describeKind(kind));
   }
 
   #add(number: number, credit: number): LinkedSocket {
@@ -296,7 +300,3 @@ export class Link {
 
 /** Close code of streams whose link is closed: an endpoint that goes away. */
 const lostCode = 1001;
-
-function describe({ case: name }: Frame["kind"]): string {
-  return name === undefined ? "a frame without a kind" : `"${name}"`;
-}

@@ -26,6 +26,11 @@ export type FrameContent = NonNullable<
   Exclude<MessageInitShape<typeof FrameSchema>, Frame>["kind"]
 >;
 
+/** Returns the kind of a frame for an error. */
+export function describeKind({ case: name }: Frame["kind"]): string {
+  return name === undefined ? "a frame without a kind" : `"${name}"`;
+}
+
 /** A frame that breaks the protocol: what was expected, and what was received. */
 type Violation = readonly [expected: string, received: string];
 
@@ -162,7 +167,7 @@ export class LinkedSocket implements Socket {
         this.#finish(kind.value.code, kind.value.reason);
         return undefined;
       default:
-        return ["a frame kind that the protocol defines for a stream", `"${kind.case}"`];
+        return ["a frame kind that the protocol defines for a stream", describeKind(kind)];
     }
   }
 
@@ -250,6 +255,9 @@ export class LinkedSocket implements Socket {
       }
       next += 1;
     }
+    if (this.#isClosed) {
+      return; // A send closes the link, and with it this stream, if the peer does not read.
+    }
     if (next > 0) {
       this.#queue.splice(0, next);
     }
@@ -273,7 +281,7 @@ export class LinkedSocket implements Socket {
       send({ case: "text", value: message.text });
       return true;
     }
-    while (this.#credit >= frameCostBytes) {
+    while (this.#credit >= frameCostBytes && !this.#isClosed) {
       const left = message.bytes.length - message.sent;
       const size = Math.min(left, maxPartBytes, this.#credit - frameCostBytes);
       if (size === 0 && left > 0) {
