@@ -44,14 +44,18 @@ it("waits only for services with a health check", () => {
   }
 });
 
-it("publishes the ports that agents connect to under the same numbers", () => {
+it("publishes the ports that agents and programs connect to under the same numbers", () => {
   for (const [name, { command = [], ports = [] }] of services) {
-    const serves = /^(matchmaker|gridworld-\d)$/.test(name);
-    const target = Number(option(command, "port"));
+    const serves = /^(matchmaker|gridworld-\d|relay)$/.test(name);
+    const [first, last] = (option(command, "program-ports") ?? "1-0").split("-").map(Number);
+    const targets = serves ? [Number(option(command, "port"))] : [];
+    for (let port = first ?? 1; port <= (last ?? 0); port++) {
+      targets.push(port);
+    }
     expect(ports, name).toEqual(
-      serves
-        ? [expect.objectContaining({ host_ip: "127.0.0.1", target, published: `${target}` })]
-        : [],
+      targets.map((target) =>
+        expect.objectContaining({ host_ip: "127.0.0.1", target, published: `${target}` }),
+      ),
     );
   }
 });
@@ -109,7 +113,7 @@ it("plays: Redis, the matchmaker, the servers and the agents, as processes", asy
     }
   }
   expect(await started.get("agents")?.ended).toBe(0);
-  for (const name of ["gridworld-1", "gridworld-2", "matchmaker"]) {
+  for (const name of ["gridworld-1", "gridworld-2", "matchmaker", "relay"]) {
     expect(await started.get(name)?.stop(), name).toBe(0);
   }
 }, 300_000);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { readFileSync } from "node:fs";
-import { chmod, cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { chmod, cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "@dm-env-rpc/client";
-import { run } from "@dm-env-rpc/tests-processes";
+import { gridworld } from "@dm-env-rpc/gridworld-server";
+import { createEnvironmentServer, dialOut, lockstep } from "@dm-env-rpc/server";
+import { freePort, run } from "@dm-env-rpc/tests-processes";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { DockerBuild } from "./docker/build.ts";
 import { askHealth, startContainer } from "./docker/container.ts";
@@ -43,8 +45,9 @@ describe("the Dockerfiles", () => {
 
   it("have a target for every app that does not run as root, ends on SIGTERM and reports its health", () => {
     expect(stages.slice(1).map(({ name, health, ports }) => [name, health, ports])).toEqual([
-      ["gridworld-server", ["node", "health.ts", "http://127.0.0.1:8980"], [8980]],
-      ["matchmaker-server", ["node", "health.ts", "http://127.0.0.1:8990"], [8990]],
+      ["gridworld-server", ["node", "health.ts", "http://127.0.0.1:8980"], ["8980"]],
+      ["matchmaker-server", ["node", "health.ts", "http://127.0.0.1:8990"], ["8990"]],
+      ["relay-server", ["node", "health.ts", "http://127.0.0.1:8970"], ["8970", "9000-9009"]],
       ["random-agent", "none", []],
     ]);
     for (const { user, stopSignal, entrypoint } of stages.slice(1)) {
@@ -69,7 +72,7 @@ describe("the images", () => {
   it("contain only what their app needs at run time", {
     timeout: 600_000,
   }, async () => {
-    for (const name of ["gridworld-server", "matchmaker-server", "random-agent"]) {
+    for (const name of ["gridworld-server", "matchmaker-server", "relay-server", "random-agent"]) {
       const { workdir } = await images.build(name);
       const health = name === "random-agent" ? [] : ["health.ts"];
       expect((await readdir(workdir)).sort()).toEqual(
@@ -96,6 +99,31 @@ describe("the images", () => {
       expect(after.stderr).toMatch(/^http:\/\/127\.0\.0\.1:\d+ does not answer/);
     },
   );
+
+  it("relay-server starts as its image does, is healthy, and relays an agent to a program", {
+    timeout: 600_000,
+  }, async () => {
+    const image = await images.build("relay-server");
+    const programs = join(scratch, "programs");
+    const token = "token-of-a-program";
+    await writeFile(programs, `game ${token}\n`);
+    const port = await freePort();
+    await using relay = startContainer(image, [
+      ...image.stage.command,
+      // The image's own ports and file exist only in a container.
+      ...["--port", "0", "--program-ports", `${port}-${port}`, "--programs", programs],
+    ]);
+    const dialed = await relay.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
+    expect(await askHealth(image, dialed)).toMatchObject({ status: 0, stderr: "" });
+    const program = createEnvironmentServer({ worlds: [gridworld(lockstep())], premade: [{}] });
+    await using place = await dialOut(program, { relay: `ws://127.0.0.1:${dialed}`, token });
+    expect(place.address).toBe(`http://127.0.0.1:${port}`);
+    await using connection = await connect(place.address);
+    const environment = await connection.join("gridworld-1");
+    expect((await environment.reset()).first()).toBe(true);
+    await environment.close();
+    expect(await relay.stop()).toBe(0);
+  });
 
   it("play with each other", { timeout: 600_000 }, async () => {
     const image = await images.build("gridworld-server");

@@ -31,6 +31,11 @@ export class Processes implements AsyncDisposable {
       const place = await this.#placeOf(name, port);
       return before + place.split(":")[1];
     }
+    const [, range = "", first] = /^(--program-ports=)(\d+)-\d+$/.exec(word) ?? [];
+    if (first !== undefined) {
+      const [, free] = (await this.#placeOf(name, first)).split(":");
+      return `${range}${free}-${free}`;
+    }
     for (const { source, target } of service.configs ?? []) {
       if (word.endsWith(`=${target}`)) {
         return word.replace(target, this.#project.configs[source]?.file ?? "");

@@ -28,7 +28,8 @@ export interface ImageSettings {
   /** The command of the health check; "none" if the image disables it. */
   readonly health: readonly string[] | "none" | undefined;
   readonly user: string | undefined;
-  readonly ports: readonly number[];
+  /** Ports and ranges of ports, such as `9000-9009`. */
+  readonly ports: readonly string[];
   readonly stopSignal: string | undefined;
 }
 
@@ -113,7 +114,7 @@ function add(stage: Mutable<Stage>, instruction: Instruction): void {
       stage.user = text;
       return;
     case "EXPOSE":
-      stage.ports = [...stage.ports, ...words.map(Number)];
+      stage.ports = [...stage.ports, ...words];
       return;
     case "STOPSIGNAL":
       stage.stopSignal = text;
