@@ -30,7 +30,7 @@ test("the public names are these", () => {
       "teams",
     ],
     agones: ["agonesAllocator", "gameServerLabel"],
-    client: ["joinMatch", "matchmakerClient"],
+    client: ["joinMatch", "matchmakerClient", "pageOf"],
     redis: ["redisStore"],
     registration: ["register", "serveRegistered"],
   });

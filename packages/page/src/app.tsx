@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useState } from "preact/hooks";
 import { ReplayPage } from "./replay/replay-page.tsx";
-import type { Spectator } from "./spectator.ts";
+import { fragmentParameter, type Spectator } from "./spectator.ts";
 import { WorldPage } from "./world-page.tsx";
 import { WorldsPage } from "./worlds-page.tsx";
 
 /** The view that the address selects. */
 type Place =
   | { readonly kind: "worlds" | "replay" }
-  | { readonly kind: "world"; readonly name: string };
+  | {
+      readonly kind: "world";
+      readonly name: string;
+      /** Admits the person to a seat that a matchmaker has reserved. */
+      readonly joinToken: string | undefined;
+    };
 
 const worldPrefix = "#/world/";
 
@@ -30,7 +35,14 @@ export function App({ spectator }: { readonly spectator: Spectator }) {
   }, []);
   switch (place.kind) {
     case "world":
-      return <WorldPage key={place.name} spectator={spectator} name={place.name} />;
+      return (
+        <WorldPage
+          key={JSON.stringify(place)}
+          spectator={spectator}
+          name={place.name}
+          joinToken={place.joinToken}
+        />
+      );
     case "replay":
       return <ReplayPage />;
     case "worlds":
@@ -45,8 +57,10 @@ function placeOf(hash: string): Place {
   if (!hash.startsWith(worldPrefix)) {
     return { kind: "worlds" };
   }
+  const [name = ""] = hash.slice(worldPrefix.length).split("?");
+  const joinToken = fragmentParameter(hash, "join_token");
   try {
-    return { kind: "world", name: decodeURIComponent(hash.slice(worldPrefix.length)) };
+    return { kind: "world", name: decodeURIComponent(name), joinToken };
   } catch {
     return { kind: "worlds" }; // A percent sign that encodes nothing.
   }

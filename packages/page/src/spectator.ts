@@ -13,15 +13,25 @@ export interface Spectator {
 }
 
 /**
+ * Returns a parameter in the fragment of the page's address: `#name=…`, or `#/place?name=…`. Browsers do not send
+ * fragments, so no log of a server has them.
+ */
+export function fragmentParameter(fragment: string, name: string): string | undefined {
+  const parameters = fragment.startsWith("#/")
+    ? fragment.slice(fragment.indexOf("?") + 1)
+    : fragment.slice(1);
+  return new URLSearchParams(parameters).get(name) ?? undefined;
+}
+
+/**
  * Connects to the server that a page is from.
  *
- * @param fragment The fragment of the page's address. `#token=…` is sent with every call as `authorization: Bearer`;
- * browsers do not send fragments themselves.
+ * @param fragment The fragment of the page's address, whose `token` is sent with every call as `authorization: Bearer`.
  */
 export function createSpectator(origin: string, fragment: string): Spectator {
-  const token = new URLSearchParams(fragment.replace(/^#\/?/, "")).get("token");
+  const token = fragmentParameter(fragment, "token");
   const metadata: Record<string, string> =
-    token === null ? {} : { authorization: `Bearer ${token}` };
+    token === undefined ? {} : { authorization: `Bearer ${token}` };
   const withMetadata: Interceptor = (next) => (request) => {
     for (const [name, value] of Object.entries(metadata)) {
       request.header.set(name, value);

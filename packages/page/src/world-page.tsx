@@ -6,6 +6,7 @@ import {
   type WorldInfo,
 } from "@dm-env-rpc/protocol/spectator";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Fact } from "./fact.tsx";
 import { formatNumber, nameOf } from "./format.ts";
 import { History } from "./history.ts";
 import { PlayPanel } from "./play/play-panel.tsx";
@@ -16,23 +17,31 @@ import { Status } from "./status.tsx";
 import { useSeries } from "./use-series.ts";
 import { useStream } from "./use-stream.ts";
 import { OwnObservations, View } from "./view.tsx";
-import { Fact, totalsOf } from "./worlds-page.tsx";
+import { totalsOf } from "./worlds-page.tsx";
 
 const sampleMs = 500;
 
 interface WorldPageProps {
   readonly spectator: Spectator;
   readonly name: string;
+  readonly joinToken: string | undefined;
 }
 
 /** One world, live. */
-export function WorldPage({ spectator, name }: WorldPageProps) {
+export function WorldPage({ spectator, name, joinToken }: WorldPageProps) {
   const [frame, setFrame] = useState<WatchWorldResponse>();
   const [info, setInfo] = useState<WorldInfo>();
   const [isPaused, setPaused] = useState(false);
   const [agent, setAgent] = useState(0);
   const history = useRef(new History());
-  const { seat, state, take, close } = useSeat(spectator, name, info, frame, setAgent);
+  const { seat, state, take, close } = useSeat({
+    spectator,
+    world: name,
+    joinToken,
+    info,
+    frame,
+    showAgent: setAgent,
+  });
   const status = useStream(
     JSON.stringify([name, agent]),
     (signal) => spectator.service.watchWorld({ world: name, agent }, { signal }),
@@ -56,7 +65,7 @@ export function WorldPage({ spectator, name }: WorldPageProps) {
         <a href="#/">All worlds</a>
         <h1>{nameOf(name)}</h1>
         <Status status={status} />
-        {info?.canJoin && seat === undefined && (
+        {info !== undefined && (info.canJoin || joinToken !== undefined) && seat === undefined && (
           <button type="button" class="main" onClick={take}>
             Take a seat
           </button>

@@ -2,6 +2,7 @@
 import type { WatchWorldsResponse, WorldSummary } from "@dm-env-rpc/protocol/spectator";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { addressOf, replayAddress } from "./app.tsx";
+import { Fact } from "./fact.tsx";
 import { formatNumber, nameOf } from "./format.ts";
 import { History, SharedTotals, type Totals } from "./history.ts";
 import { Plot } from "./plot.tsx";
@@ -67,16 +68,6 @@ export function WorldsPage({ spectator }: { readonly spectator: Spectator }) {
         )}
       </main>
     </>
-  );
-}
-
-/** A name and its value. */
-export function Fact({ name, value }: { readonly name: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 

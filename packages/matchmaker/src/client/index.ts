@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Matchmaking for agents: finds a match and joins its world. */
 export type { CallersOptions } from "../callers.ts";
-export { type JoinMatchOptions, joinMatch } from "./join-match.ts";
+export { type JoinMatchOptions, joinMatch, pageOf } from "./join-match.ts";
 export {
   type FindOptions,
   type MatchmakerClient,

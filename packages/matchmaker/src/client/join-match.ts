@@ -84,3 +84,21 @@ function withConnection<Action, Observation>(
     [Symbol.asyncDispose]: () => close(),
   };
 }
+
+/**
+ * Returns the address at which a person takes the seat of an assignment, on the page of its server
+ * (`serve({ page: true })`). The join token is in the fragment, which browsers do not send.
+ *
+ * @example
+ * const assignment = await matchmakerClient("https://play.example.org:8990").findMatch();
+ * location.assign(pageOf(assignment));
+ */
+export function pageOf({
+  address,
+  worldName,
+  joinToken,
+}: Pick<TicketAssignment, "address" | "worldName" | "joinToken">): string {
+  const { origin } = new URL(address.includes("://") ? address : `http://${address}`);
+  const parameters = new URLSearchParams({ join_token: joinToken });
+  return `${origin}/#/world/${encodeURIComponent(worldName)}?${parameters}`;
+}

@@ -2,8 +2,8 @@
 import type { DynamicAction } from "@dm-env-rpc/client";
 import type { WatchWorldResponse, WorldInfo } from "@dm-env-rpc/protocol/spectator";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Fact } from "../fact.tsx";
 import { formatNumber } from "../format.ts";
-import { Fact } from "../worlds-page.tsx";
 import {
   type Choice,
   type ControlSet,

@@ -48,6 +48,8 @@ export interface SeatOptions {
   readonly url: string;
   readonly metadata: Readonly<Record<string, string>>;
   readonly world: string;
+  /** Token of a reserved seat; undefined for any seat. */
+  readonly joinToken: string | undefined;
   /** True for a world in real time, for which the actions in force are sent repeatedly. */
   readonly isContinuous: boolean;
   readonly onChange: (state: SeatState) => void;
@@ -109,7 +111,7 @@ export class Seat {
   }
 
   async #play(): Promise<void> {
-    const { url, metadata, world } = this.#options;
+    const { url, metadata, world, joinToken } = this.#options;
     try {
       const connection = await connect(url, { metadata });
       this.#connection = connection;
@@ -118,7 +120,8 @@ export class Seat {
         return;
       }
       record(connection, { write: (bytes) => this.#keep(bytes) });
-      const environment = await connection.join(world, { tensors: "copy" });
+      const settings = joinToken === undefined ? {} : { join_token: joinToken };
+      const environment = await connection.join(world, { tensors: "copy", settings });
       this.#set({ kind: "playing", actions: environment.specs.actions });
       while (!this.#isLeft) {
         await this.#playSequence(environment);

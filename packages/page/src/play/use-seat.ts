@@ -13,14 +13,26 @@ export interface HeldSeat {
   close(): void;
 }
 
-/** Holds a seat in a world for as long as its page is shown. */
-export function useSeat(
-  { url, metadata }: Spectator,
-  world: string,
-  info: WorldInfo | undefined,
-  frame: WatchWorldResponse | undefined,
-  showAgent: (agent: number) => void,
-): HeldSeat {
+/** The world of a seat, as its page knows it. */
+export interface SeatPlace {
+  readonly spectator: Spectator;
+  readonly world: string;
+  readonly joinToken: string | undefined;
+  readonly info: WorldInfo | undefined;
+  readonly frame: WatchWorldResponse | undefined;
+  /** Shows an agent of the world. */
+  readonly showAgent: (agent: number) => void;
+}
+
+/** Holds a seat in a world for as long as its page is shown. A reserved seat is taken at once. */
+export function useSeat({
+  spectator: { url, metadata },
+  world,
+  joinToken,
+  info,
+  frame,
+  showAgent,
+}: SeatPlace): HeldSeat {
   const [state, setState] = useState<SeatState>();
   const [seat, setSeat] = useState<Seat>();
   const held = useRef<Seat | undefined>(undefined);
@@ -37,18 +49,26 @@ export function useSeat(
       showAgent(own.agent);
     }
   }, [frame, showAgent]);
+  const take = (): void => {
+    if (info?.perAgent) {
+      // The protocol does not tell a client its agent number: it is the next one that appears.
+      others.current = new Set(frame?.agents.map(({ agent }) => agent));
+    }
+    const isContinuous = info?.clock?.isContinuous ?? false;
+    held.current = new Seat({ url, metadata, world, joinToken, isContinuous, onChange: setState });
+    setSeat(held.current);
+  };
+  const isReservedSeatDue = useRef(joinToken !== undefined);
+  useEffect(() => {
+    if (isReservedSeatDue.current && info !== undefined) {
+      isReservedSeatDue.current = false;
+      take();
+    }
+  }, [info]);
   return {
     seat,
     state,
-    take: () => {
-      if (info?.perAgent) {
-        // The protocol does not tell a client its agent number: it is the next one that appears.
-        others.current = new Set(frame?.agents.map(({ agent }) => agent));
-      }
-      const isContinuous = info?.clock?.isContinuous ?? false;
-      held.current = new Seat({ url, metadata, world, isContinuous, onChange: setState });
-      setSeat(held.current);
-    },
+    take,
     close: () => {
       held.current = undefined;
       setSeat(undefined);

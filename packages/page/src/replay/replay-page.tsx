@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useState } from "preact/hooks";
+import { Fact } from "../fact.tsx";
 import { formatNumber } from "../format.ts";
 import { NamedTensorView } from "../view.tsx";
-import { Fact } from "../worlds-page.tsx";
 import { type RecordedPlay, type RecordedStep, readPlay } from "./steps.ts";
 
 /** Shows a recording step by step. The file stays in the page. */
