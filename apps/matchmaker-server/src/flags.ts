@@ -9,6 +9,7 @@ export interface Flags {
   readonly port: number;
   readonly allowInsecure: boolean;
   readonly allowedOrigins: readonly string[];
+  readonly page: boolean;
   readonly tlsCert: string | undefined;
   readonly tlsKey: string | undefined;
   readonly ca: string | undefined;
@@ -58,6 +59,7 @@ usage: dm-env-rpc-matchmaker-server [options]
   --port N               port to listen on; 0 picks one (8990)
   --allow-insecure       allow a host other than loopback without TLS; others can then read the traffic
   --allow-origins LIST   origins of pages that may call the matchmaker, separated by commas; * for all (none)
+  --page                 serve a page at the same address, on which operators see and drain the fleet
   --tls-cert FILE        certificate to serve TLS with, as PEM; also presented to environment servers and Redis
   --tls-key FILE         its key
   --ca FILE              authority of the certificates of environment servers and Redis, as PEM
@@ -99,6 +101,7 @@ const options = {
   port: { type: "string" },
   "allow-insecure": { type: "boolean" },
   "allow-origins": { type: "string" },
+  page: { type: "boolean" },
   "tls-cert": { type: "string" },
   "tls-key": { type: "string" },
   ca: { type: "string" },
@@ -198,8 +201,11 @@ export function readFlags(
       `--log-level: expected one of ${logLevels.join(", ")}, received "${logLevel}"; see --help`,
     );
   }
-  const insecure = values["allow-insecure"] ?? text("allow-insecure");
-  const allowInsecure = insecure === true || insecure === "true" || insecure === "1";
+  const isSet = (flag: "allow-insecure" | "page"): boolean => {
+    const given = values[flag] ?? text(flag);
+    return given === true || given === "true" || given === "1";
+  };
+  const allowInsecure = isSet("allow-insecure");
   const host = text("host") ?? "127.0.0.1";
   if (tls[0] === undefined && !allowInsecure && !isLoopback(host)) {
     throw new Error(
@@ -211,6 +217,7 @@ export function readFlags(
     port: port("port") ?? 8990,
     allowInsecure,
     allowedOrigins: (text("allow-origins") ?? "").split(",").filter((origin) => origin !== ""),
+    page: isSet("page"),
     tlsCert: tls[0],
     tlsKey: tls[1],
     ca: text("ca"),

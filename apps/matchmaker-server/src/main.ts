@@ -58,6 +58,7 @@ async function main(): Promise<void> {
     port: flags.port,
     allowInsecure: flags.allowInsecure,
     allowedOrigins: flags.allowedOrigins,
+    page: flags.page,
     listenTls: listenTls(flags, [...authorities.values()]),
     authorize: authorizeBy({
       operatorToken: token("--operator-token", flags.operatorToken),

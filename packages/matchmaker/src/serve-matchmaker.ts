@@ -2,6 +2,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type ListenTls, listen } from "@dm-env-rpc/transport";
+import { readPageFiles } from "@dm-env-rpc/transport/internal/page-files";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
 import { settingsFrom } from "./settings.ts";
 
@@ -20,6 +21,11 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
   readonly allowInsecure?: boolean | undefined;
   /** Origins of pages that may call the matchmaker, as servers or as clients; `*` for all. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
+  /**
+   * Serves a page at `/` that shows operators the tickets, servers, worlds and profiles live, and drains
+   * servers. Like the command line, it calls the services with an operator's token. Default false.
+   */
+  readonly page?: boolean | undefined;
   /** Adds further services to the port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
   /** Called with network errors that no call reports. */
@@ -46,6 +52,9 @@ const stalledRequestMs = 10_000;
 const pingIntervalMs = 10_000;
 /** Time after which a connection without calls is closed. */
 const idleConnectionMs = 60_000;
+
+/** The files of the page, where `npm run build` puts them. */
+const pageFolder = new URL("../dist/page/assets/", import.meta.url);
 
 /** Size of the largest message: a report of ten thousand worlds. */
 const maxMessageBytes = 4 * 1024 * 1024;
@@ -82,6 +91,7 @@ export async function serveMatchmaker(
       port,
       tls: listenTls,
       allowedOrigins: options.allowedOrigins,
+      files: options.page === true ? await readPageFiles(pageFolder) : undefined,
       maxMessageBytes,
       maxConnectRequestBytes: maxMessageBytes,
       maxStreams,

@@ -11,3 +11,21 @@ export function formatNumber(value: number): string {
 export function nameOf(world: string): string {
   return world === "" ? "the world" : world;
 }
+
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+
+/** Formats a time in milliseconds as the time of the day. */
+export function formatTime(timeMs: number): string {
+  return clock.format(timeMs);
+}
+
+/** Formats a time span in its largest units, such as `2 h 05 min` or `12 s`. */
+export function formatAge(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  const [minutes, hours] = [Math.floor(seconds / 60), Math.floor(seconds / 3_600)];
+  const two = (count: number): string => String(count).padStart(2, "0");
+  if (hours > 0) {
+    return `${hours} h ${two(minutes % 60)} min`;
+  }
+  return minutes > 0 ? `${minutes} min ${two(seconds % 60)} s` : `${seconds} s`;
+}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
-import { formatNumber } from "./format.ts";
+import { formatNumber, formatTime } from "./format.ts";
 
 /** A line over time. */
 export interface PlotProps {
@@ -93,10 +93,8 @@ function optionsFor(element: HTMLElement): UPlot.Options {
   };
 }
 
-const timeFormat = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-
 function timeOf(seconds: number): string {
-  return timeFormat.format(seconds * 1_000);
+  return formatTime(seconds * 1_000);
 }
 
 /** Returns the range of an axis: from 0, or the lowest value below it, to a little above the highest. */

@@ -3,27 +3,11 @@ import { connect } from "@dm-env-rpc/client";
 import { gridworld } from "@dm-env-rpc/gridworld-server";
 import { lockstep, serve } from "@dm-env-rpc/server";
 import { installedBrowsers, openPage } from "@dm-env-rpc/tests-processes/browser";
-import axeCore from "axe-core";
-import type { Page } from "puppeteer-core";
 import { describe, expect, test } from "vitest";
+import { violationsOf } from "./axe.ts";
 import { says } from "./shown-text.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");
-
-declare global {
-  var axe: {
-    run(): Promise<{ violations: readonly { id: string; nodes: readonly { html: string }[] }[] }>;
-  };
-}
-
-/** Violations that axe finds on a page in its current state, contrast included. */
-async function violationsOf(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axeCore.source);
-  return page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run();
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-  });
-}
 
 describe.each(chromium)("the page in $name is accessible", (browser) => {
   test.each(["light", "dark"])(

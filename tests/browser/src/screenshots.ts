@@ -2,6 +2,10 @@
 // Takes the pictures of the page that the docs show: node tests/browser/src/screenshots.ts
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { create } from "@bufbuild/protobuf";
+import { serveMatchmaker } from "@dm-env-rpc/matchmaker";
+import { joinMatch, matchmakerClient } from "@dm-env-rpc/matchmaker/client";
+import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { chromium, openPage } from "@dm-env-rpc/tests-processes/browser";
 import { startApp } from "./apps.ts";
 
@@ -49,3 +53,33 @@ for (const key of ["ArrowUp", "ArrowLeft", "ArrowLeft"] as const) {
 await page.waitForSelector("::-p-text(Your turn)");
 await page.screenshot({ path: join(folder, "play-phone.png") });
 process.stdout.write("play-phone.png\n");
+
+const pairs = create(MatchProfileSchema, {
+  name: "pairs",
+  pools: [{ name: "everyone" }],
+  matchFunction: { function: { case: "byCount", value: { count: 2 } } },
+  worldType: "gridworld",
+});
+await using matchmaker = await serveMatchmaker({ profiles: [pairs], page: true });
+await using fleet = new AsyncDisposableStack();
+for (const region of ["europe", "america"]) {
+  fleet.use(
+    await startApp("gridworld-server", [
+      ...["--port", "0", "--max-worlds", "8", "--max-agents", "32"],
+      ...["--matchmaker", matchmaker.url, "--region", region],
+    ]),
+  );
+}
+const client = matchmakerClient(matchmaker.url);
+const tickets = await Promise.all(Array.from({ length: 10 }, () => client.findMatch()));
+for (const ticket of tickets) {
+  fleet.use(await joinMatch(ticket));
+}
+await using operating = await openPage(chromium(), `${matchmaker.url}/#/servers`);
+await operating.page.setViewport({ width: 960, height: 420 });
+await operating.page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: "light" }]);
+await operating.page.waitForFunction(() =>
+  /Tickets joined\s*10Servers/.test(document.body.textContent ?? ""),
+);
+await operating.page.screenshot({ path: join(folder, "matchmaker-light.png") });
+process.stdout.write("matchmaker-light.png\n");

@@ -1,37 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { readFile } from "node:fs/promises";
-import { gzipSync } from "node:zlib";
 import type { ServedFile } from "@dm-env-rpc/transport";
-
-/** The page may load from and call only its own server, and show pictures that it has received. */
-const contentSecurityPolicy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' blob:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
-const headers = {
-  "cache-control": "no-cache",
-  "content-security-policy": contentSecurityPolicy,
-  "cross-origin-opener-policy": "same-origin",
-  "referrer-policy": "no-referrer",
-  "x-content-type-options": "nosniff",
-};
+import { readPageFiles } from "@dm-env-rpc/transport/internal/page-files";
 
 /** The files of the page, where `npm run build` puts them. */
 const folder = new URL("../../dist/page/assets/", import.meta.url);
-
-const contentTypes = {
-  "index.html": "text/html; charset=utf-8",
-  "page.js": "text/javascript; charset=utf-8",
-  "page.css": "text/css; charset=utf-8",
-  "icon.svg": "image/svg+xml",
-} as const;
 
 /**
  * Returns the files of the page that `serve({ page: true })` serves, by path, for your own
@@ -39,17 +11,6 @@ const contentTypes = {
  *
  * @throws Error if the package was not built.
  */
-export async function pageFiles(): Promise<ReadonlyMap<string, ServedFile>> {
-  const files = await Promise.all(
-    Object.entries(contentTypes).map(async ([name, contentType]) => {
-      const body = await readFile(new URL(name, folder));
-      const file: ServedFile = {
-        headers: { ...headers, "content-type": contentType },
-        body,
-        gzip: gzipSync(body),
-      };
-      return [name === "index.html" ? "/" : `/${name}`, file] as const;
-    }),
-  );
-  return new Map(files);
+export function pageFiles(): Promise<ReadonlyMap<string, ServedFile>> {
+  return readPageFiles(folder);
 }
