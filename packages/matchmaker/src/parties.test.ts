@@ -61,9 +61,7 @@ describe.each(storeKinds)("a party, in $name,", ({ isHere, place }) => {
     const server = await house.serve("a");
     const ids = await house.tickets(2, { partySize: 2 });
     await house.settle();
-    for (const id of ids) {
-      await house.join(id);
-    }
+    await house.joinAll(ids);
     await house.pass(1_000);
     expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
     server.isUp = false;

@@ -124,9 +124,7 @@ describe("the data of a match", () => {
     const seekers = await house.tickets(2, { searchFields: { tags: ["seeker"] } });
     const hiders = await house.tickets(1, { searchFields: { tags: ["hider"] } });
     await house.settle();
-    for (const id of [...seekers, ...hiders]) {
-      await house.join(id);
-    }
+    await house.joinAll([...seekers, ...hiders]);
     await house.pass(1_000);
     const world = [...(house.servers.all.get("a.test:1")?.worlds.values() ?? [])][0];
     world?.tickets.delete(hiders[0] ?? "");

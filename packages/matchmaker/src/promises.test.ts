@@ -36,9 +36,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const ids = await house.tickets(4);
     await house.settle();
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
-    for (const id of ids.slice(0, 2)) {
-      await house.join(id);
-    }
+    await house.joinAll(ids.slice(0, 2));
     await house.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.clear();
     await house.pass(2_000);
@@ -64,9 +62,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       await house.settle();
       const when = `killed at step ${dieAt}`;
       expect(await house.states(ids), when).toEqual([...assigned(6), "WAITING"]);
-      for (const id of ids.slice(0, 6)) {
-        await house.join(id);
-      }
+      await house.joinAll(ids.slice(0, 6));
       // Long enough for worlds without a record to be destroyed.
       await house.pass(15_000, 2_500);
       expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
@@ -163,9 +159,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const [first = "", second = "", ...others] = await house.tickets(5);
     await house.settle();
     const [third = "", fourth = "", fifth = ""] = others;
-    for (const id of [first, second, third, fourth]) {
-      await house.join(id);
-    }
+    await house.joinAll([first, second, third, fourth]);
     await house.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.delete(first);
     await house.pass(2_000);
@@ -191,9 +185,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       (await house.tickets(1, { searchFields: { tags } }))[0] ?? "";
     const first = [await ticket("strong"), await ticket("quick"), await ticket("quick")];
     await house.settle();
-    for (const id of first) {
-      await house.join(id);
-    }
+    await house.joinAll(first);
     await house.pass(1_000);
     const older = await ticket("quick");
     const both = await ticket("strong", "quick");

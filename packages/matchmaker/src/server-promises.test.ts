@@ -15,9 +15,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const server = await house.serve("a");
     const ids = await house.tickets(2);
     await house.settle();
-    for (const id of ids) {
-      await house.join(id);
-    }
+    await house.joinAll(ids);
     await house.pass(1_000);
     // The server is silent for longer than its lease.
     for (let seconds = 0; seconds < 20; seconds += 5) {
@@ -45,9 +43,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       const server = await house.serve("a");
       const ids = await house.tickets(2);
       await house.settle();
-      for (const id of ids) {
-        await house.join(id);
-      }
+      await house.joinAll(ids);
       await house.pass(1_000);
       const other = await house.serve("b");
       server.isUp = false;
@@ -70,9 +66,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const server = await house.serve("a");
     const [first = "", second = "", third = ""] = await house.tickets(3);
     await house.settle();
-    for (const id of [first, second]) {
-      await house.join(id);
-    }
+    await house.joinAll([first, second]);
     await house.pass(1_000);
     // The server is killed: its agents notice immediately, while its lease is still held.
     server.isUp = false;

@@ -197,6 +197,13 @@ export class House implements AsyncDisposable {
     return await this.joinWith(assignment);
   }
 
+  /** Lets the agents of tickets take their seats, one after the other. */
+  async joinAll(ticketIds: readonly string[]): Promise<void> {
+    for (const id of ticketIds) {
+      await this.join(id);
+    }
+  }
+
   /** Joins with the token of an assignment, which may be outdated. */
   async joinWith(
     assignment: Pick<Assignment, "address" | "worldName" | "joinToken">,
@@ -264,9 +271,7 @@ export async function playedMatch(
   const server = await house.serve("a");
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids.slice(0, joined)) {
-    await house.join(id);
-  }
+  await house.joinAll(ids.slice(0, joined));
   await house.pass(1_000);
   const world = server.worlds.get("gridworld-1");
   if (world === undefined) {

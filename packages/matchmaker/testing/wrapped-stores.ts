@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Store, StoreError } from "../src/store/store.ts";
+import type { Kind, Records } from "../src/model.ts";
+import { type Change, type Store, StoreError } from "../src/store/store.ts";
 
 type Wrapped = "commit" | "read" | "changes" | "acquire" | "renew";
 
@@ -54,4 +55,11 @@ export function storeWithOutage(store: Store, name: StoreCall["name"]) {
 /** Returns the error of a store that cannot be reached. */
 export function outageError(): StoreError {
   return new StoreError("unavailable", "the store is away");
+}
+
+/** Returns the records of one kind that changes write. */
+export function written<K extends Kind>(changes: readonly Change[], kind: K): Records[K][] {
+  return changes.flatMap((change) =>
+    change.kind === kind && change.value !== undefined ? [change.value as Records[K]] : [],
+  );
 }

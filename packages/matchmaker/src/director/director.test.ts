@@ -22,9 +22,7 @@ describe("a match", () => {
     const server = await house.serve("one");
     const ids = await house.tickets(2);
     await house.settle();
-    for (const id of ids) {
-      await house.join(id);
-    }
+    await house.joinAll(ids);
     await house.pass(2_000);
     expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
     server.worlds.get("gridworld-1")?.tickets.clear();
@@ -40,9 +38,7 @@ describe("a match", () => {
     const ids = await house.tickets(3);
     const [first = "", second = "", third = ""] = ids;
     await house.settle();
-    for (const id of [first, second]) {
-      await house.join(id);
-    }
+    await house.joinAll([first, second]);
     await house.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.delete(first);
     await house.pass(2_000);

@@ -4,7 +4,7 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, House, profile } from "../../testing/house.ts";
 import { startMs } from "../../testing/start-ms.ts";
-import { outageError, sharedStore, wrappedStore } from "../../testing/wrapped-stores.ts";
+import { outageError, sharedStore, wrappedStore, written } from "../../testing/wrapped-stores.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import type { Ticket, World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
@@ -57,11 +57,6 @@ async function idle(): Promise<void> {
     await setImmediate();
   }
 }
-
-const worldsIn = (changes: readonly Change[]): World[] =>
-  changes.flatMap(({ kind, value }) => (kind === "world" && value !== undefined ? [value] : []));
-const ticketsIn = (changes: readonly Change[]): Ticket[] =>
-  changes.flatMap(({ kind, value }) => (kind === "ticket" && value !== undefined ? [value] : []));
 
 describe("the director's loop", () => {
   it("ticks immediately, then at its interval, and as soon as a record has changed", async () => {
@@ -264,12 +259,12 @@ describe("an unavailable store", () => {
     const server = await house.serve("a");
     const ids = await house.tickets(2);
     await house.settle();
-    for (const id of ids) {
-      await house.join(id);
-    }
+    await house.joinAll(ids);
     await house.report(server);
     faults.ofCommit = (changes) =>
-      ticketsIn(changes).some(({ state }) => state === "joined") ? outageError() : undefined;
+      written(changes, "ticket").some(({ state }) => state === "joined")
+        ? outageError()
+        : undefined;
     await house.matchmaker.tick();
     expect(eventsOf(house, "store-failed")).toHaveLength(1);
     faults.ofCommit = () => undefined;
@@ -292,9 +287,9 @@ it("an unexpected error of a tick is reported, and the next tick goes on", async
 
 describe("a step that fails", () => {
   const isWorld = (is: (world: World) => boolean) => (changes: readonly Change[]) =>
-    worldsIn(changes).some(is);
+    written(changes, "world").some(is);
   const isTicket = (is: (ticket: Ticket) => boolean) => (changes: readonly Change[]) =>
-    ticketsIn(changes).some(is);
+    written(changes, "ticket").some(is);
   const isNewMatch = ({ kind, version }: Change): boolean => kind === "match" && version === 0;
 
   it.each<[string, (changes: readonly Change[]) => boolean]>([
@@ -313,7 +308,7 @@ describe("a step that fails", () => {
       (changes) =>
         !changes.some(isNewMatch) &&
         isWorld(({ state }) => state === "open")(changes) &&
-        ticketsIn(changes).length === 1,
+        written(changes, "ticket").length === 1,
     ],
   ])("(%s) is reported with its name, and the tick goes on", async (step, fails) => {
     await using scene = await faulty({
@@ -357,7 +352,7 @@ describe("a step that fails", () => {
 
 describe("a world that was created while its store failed", () => {
   const isOpening = (changes: readonly Change[]): boolean =>
-    worldsIn(changes).some(({ state }) => state === "open");
+    written(changes, "world").some(({ state }) => state === "open");
 
   /** Opens a match whose world is being created. */
   async function creating() {

@@ -7,6 +7,7 @@ import { House, profile } from "../../testing/house.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import { startMs } from "../../testing/start-ms.ts";
+import { written } from "../../testing/wrapped-stores.ts";
 import type { World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Change, CommitResult, Store } from "../store/store.ts";
@@ -35,9 +36,6 @@ async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
   };
   return { house, race, worlds, change, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
-
-const worldsIn = (changes: readonly Change[]): World[] =>
-  changes.flatMap(({ kind, value }) => (kind === "world" && value !== undefined ? [value] : []));
 
 it("a ticket that is cancelled between two batches of overdue tickets stays cancelled", async () => {
   await using scene = await overtaken({ settings: { maxWaitMs: 60_000 } });
@@ -91,7 +89,7 @@ it("a world that changes while its end is committed keeps the change, and still 
   await house.pass(1_000);
   const ended: number[] = [];
   race.rival = async (changes) => {
-    for (const { id: worldId, state, resetSequences } of worldsIn(changes)) {
+    for (const { id: worldId, state, resetSequences } of written(changes, "world")) {
       if (state === "destroying" && ended.push(resetSequences) === 1) {
         await change(worldId, { resetSequences: 7 });
       }
@@ -121,7 +119,7 @@ it.each([
     await house.join(id);
     await house.pass(1_000);
     race.rival = async (changes) => {
-      for (const { id: worldId, resetSequences } of worldsIn(changes)) {
+      for (const { id: worldId, resetSequences } of written(changes, "world")) {
         if (resetSequences === 2) {
           race.rival = async () => undefined;
           const drainUntilMs = house.time.now() + 60_000;
@@ -241,9 +239,7 @@ it.each(["lost", "gone"] as const)(
     const server = await house.serve("a");
     const ids = await house.tickets(2);
     await house.settle();
-    for (const id of ids) {
-      await house.join(id);
-    }
+    await house.joinAll(ids);
     await house.pass(1_000);
     let marked = 0;
     race.rival = async (changes) => {

@@ -51,9 +51,7 @@ it("a report whose call was aborted does not replace the next report", async () 
   await slow;
   aborting.abort();
   await expect(late).rejects.toThrow(aborted);
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   await house.report(server);
   goOn();
   await house.settle();
@@ -73,9 +71,7 @@ it("a registration whose call was aborted does not replace the next registration
   await slow;
   aborting.abort();
   await expect(late).rejects.toThrow(aborted);
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   await house.register(server);
   await house.settle();
   goOn();

@@ -78,9 +78,7 @@ it("lists servers with their state, their placed worlds and their reports", asyn
   const server = await house.serve("a", { maxWorlds: 3, maxAgents: 9 });
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   await house.pass(1_000);
   expect((await house.admin.listServers({})).servers).toMatchObject([
     {
@@ -114,9 +112,7 @@ it("lists the open seats of matches whose profile has backfill", async () => {
   const others = await house.tickets(2, { profile: "other" });
   await house.settle();
   expect((await house.admin.listBackfills({})).backfills).toEqual([]);
-  for (const id of [first, second, ...others]) {
-    await house.join(id);
-  }
+  await house.joinAll([first, second, ...others]);
   await house.pass(1_000);
   for (const { tickets } of server.worlds.values()) {
     tickets.delete(first);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
+import { as } from "../../testing/callers.ts";
 import { House, profile } from "../../testing/house.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
@@ -10,8 +11,6 @@ const byName: AuthorizeCall = ({ metadata }) => {
   }
   return { roles: name === "mallory" ? ["agent"] : ["agent", "server"], identity: name };
 };
-
-const as = (name: string) => ({ headers: { name } });
 
 /** The audit events of a house, without the address. */
 const auditOf = ({ events }: House) =>

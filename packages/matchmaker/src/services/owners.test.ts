@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
+import { as, byName } from "../../testing/callers.ts";
 import { House } from "../../testing/house.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { serveCounting } from "../../testing/world-server.ts";
 import { matchmakerClient } from "../client/index.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
-import type { AuthorizeCall } from "./authorize.ts";
-
-/** Identifies each caller by the name that it sends. */
-const byName: AuthorizeCall = ({ metadata }) => {
-  const identity = metadata.get("name");
-  if (identity === undefined) {
-    return undefined;
-  }
-  return { identity, roles: identity === "operator" ? ["agent", "operator"] : ["agent"] };
-};
-
-const as = (name: string) => ({ headers: { name } });
 
 /** Calls that any caller may try with the id of a ticket. */
 function callsOf(house: House, ticketId: string, ticketSecret: string, name: string) {

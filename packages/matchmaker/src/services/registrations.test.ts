@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
+import { refused } from "../../testing/callers.ts";
 import { eventsOf, House } from "../../testing/house.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
@@ -11,12 +12,6 @@ const offer = {
   capacity: { maxWorlds: 10, maxAgents: 20 },
   worldTypes: ["gridworld"],
   joinTokens: true,
-};
-
-const refused = (code: Code, message: RegExp) => (error: unknown) => {
-  const { code: received, rawMessage } = ConnectError.from(error);
-  expect(rawMessage).toMatch(message);
-  return received === code;
 };
 
 const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 0 };

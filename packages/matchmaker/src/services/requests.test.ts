@@ -2,24 +2,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
+import { as, byName, refused } from "../../testing/callers.ts";
 import { eventsOf, House, profile } from "../../testing/house.ts";
 import { unnotifiedStore } from "../../testing/wrapped-stores.ts";
-import type { AuthorizeCall } from "./authorize.ts";
-
-const byName: AuthorizeCall = ({ metadata }) => {
-  const name = metadata.get("name");
-  if (name === undefined) {
-    return undefined;
-  }
-  return { identity: name, roles: name === "operator" ? ["operator", "agent"] : ["agent"] };
-};
-const as = (name: string) => ({ headers: { name } });
-
-const refused = (code: Code, message: RegExp) => (error: unknown) => {
-  const { code: received, rawMessage } = ConnectError.from(error);
-  expect(rawMessage).toMatch(message);
-  return received === code;
-};
 
 describe("a ticket that is created", () => {
   it("has everything that its creator sent, and is returned by a repeated create", async () => {

@@ -50,9 +50,7 @@ async function left(house: House, ...ids: readonly string[]): Promise<void> {
 async function played(house: House, count: number, init: object = {}): Promise<string[]> {
   const ids = await house.tickets(count, init);
   await house.settle();
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   await house.reportAll();
   await house.settle();
   return ids;
@@ -76,9 +74,7 @@ describe("an open seat of a team", () => {
     await house.serve("a");
     const red = await house.tickets(2, tagged("red"));
     const blue = await played(house, 2, tagged("blue"));
-    for (const id of red) {
-      await house.join(id);
-    }
+    await house.joinAll(red);
     await house.reportAll();
     await house.settle();
     const [first = "", second = ""] = await house.tickets(2, tagged("blue"));
@@ -104,9 +100,7 @@ describe("an open seat of a team", () => {
     const red = await house.tickets(2, tagged("red"));
     const blue = await house.tickets(2, tagged("blue"));
     await house.settle();
-    for (const id of [...red, ...blue]) {
-      await house.join(id);
-    }
+    await house.joinAll([...red, ...blue]);
     await house.reportAll();
     await house.settle();
     const [both = ""] = await house.tickets(1, tagged("red", "blue"));
@@ -200,9 +194,7 @@ describe("open seats", () => {
       late.push(...(await house.tickets(1, init)));
     }
     await house.settle();
-    for (const id of early) {
-      await house.join(id);
-    }
+    await house.joinAll(early);
     await house.reportAll();
     await house.settle();
     const more = await house.tickets(1);

@@ -90,9 +90,7 @@ describe("a report", () => {
     const server = await house.serve("a");
     const ids = await house.tickets(2);
     await house.settle();
-    for (const id of ids) {
-      await house.join(id);
-    }
+    await house.joinAll(ids);
     await house.pass(1_000);
     await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
     await house.pass(5_000);

@@ -11,9 +11,7 @@ it("a ticket that is cancelled while its agent plays keeps its seat until the ag
   const server = await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);
   await house.settle();
-  for (const id of [first, second]) {
-    await house.join(id);
-  }
+  await house.joinAll([first, second]);
   await house.pass(1_000);
   await house.frontend.cancelTicket({ ticketId: first });
   await house.pass(60_000);
@@ -136,9 +134,7 @@ it("a vacated seat stays open if the profile has no backfill, or was deleted", a
   const server = await house.serve("a");
   const [first = "", second = "", third = ""] = await house.tickets(3);
   await house.settle();
-  for (const id of [first, second]) {
-    await house.join(id);
-  }
+  await house.joinAll([first, second]);
   await house.pass(1_000);
   server.worlds.get("gridworld-1")?.tickets.delete(first);
   await house.pass(2_000);

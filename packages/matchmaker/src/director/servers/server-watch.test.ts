@@ -10,9 +10,7 @@ it("a matchmaker that stood still for longer than any lease does not mark its se
   const server = await house.serve("a");
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   await house.pass(1_000);
   house.time.advance(600_000);
   // The matchmaker checks for silence before it reads the pending report.

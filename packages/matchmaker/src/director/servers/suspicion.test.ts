@@ -90,7 +90,7 @@ describe("a suspect server", () => {
     expect(checks(house)).toBe(2);
   });
 
-  it("is checked once, however many agents give up their seats before it reports", async () => {
+  it("is checked once, however many agents cancel their tickets before it reports", async () => {
     await using scene = await open();
     const { house, server, cancelOne } = scene;
     const others = await house.tickets(2);

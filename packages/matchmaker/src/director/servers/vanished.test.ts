@@ -16,9 +16,7 @@ it("reports that predate a world do not end it", async () => {
     await house.settle();
   }
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   await house.pass(1_000);
   expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
   expect(server.created).toBe(1);
@@ -30,9 +28,7 @@ it("a report that arrives after a later report is ignored", async () => {
   const before = reports(server);
   const ids = await house.tickets(2);
   await house.settle();
-  for (const id of ids) {
-    await house.join(id);
-  }
+  await house.joinAll(ids);
   const renewal = { serverId: "a", epoch: 1n };
   await house.registry.renewServer({ ...renewal, worlds: reports(server), reportNumber: 8n });
   await house.settle();

@@ -67,9 +67,7 @@ it("a filled seat is reported once, with the waiting time of its ticket", async 
   const server = await house.serve("a");
   const [first = "", second = ""] = await house.tickets(2);
   await house.settle();
-  for (const id of [first, second]) {
-    await house.join(id);
-  }
+  await house.joinAll([first, second]);
   await house.pass(1_000);
   const [late = ""] = await house.tickets(1);
   house.time.advance(2_000);
