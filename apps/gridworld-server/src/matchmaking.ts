@@ -43,10 +43,7 @@ export async function serveForMatchmaker(
 function createLog(): (event: RegistrationEvent) => void {
   let last: string | undefined;
   return (event) => {
-    const text =
-      event.kind === "registered"
-        ? `registered with ${event.matchmaker}`
-        : `not registered: ${event.error.message.replaceAll("\n", " ")}; trying again`;
+    const text = textOf(event);
     if (text === last) {
       return;
     }
@@ -54,6 +51,16 @@ function createLog(): (event: RegistrationEvent) => void {
     const output = event.kind === "registered" ? process.stdout : process.stderr;
     output.write(`${text}\n`);
   };
+}
+
+function textOf(event: RegistrationEvent): string {
+  if (event.kind === "registered") {
+    return `registered with ${event.matchmaker}`;
+  }
+  const why = event.error.message.replaceAll("\n", " ");
+  return event.kind === "failed"
+    ? `not registered: ${why}; trying again`
+    : `the load is not reported: ${why}`;
 }
 
 function readText(flag: string, file: string): string {

@@ -157,6 +157,8 @@ export interface Report {
   readonly number?: number | undefined;
   readonly receivedMs: number;
   readonly worlds: readonly ReportedWorld[];
+  /** From 0 for idle to 1 for fully used; undefined if the server reports no load. */
+  readonly load?: number | undefined;
 }
 
 /** A world that the matchmaker created or adopted. */

@@ -31,7 +31,7 @@ export interface WorldPolicy {
 }
 
 /** Policy for placing the worlds of matches. */
-export type PlacementPolicy = "packed" | "spread-worlds" | "spread-agents";
+export type PlacementPolicy = "packed" | "spread-worlds" | "spread-agents" | "spread-load";
 
 /** A match profile, ready for use. */
 export interface Profile {
@@ -109,6 +109,7 @@ export function profileOf(message: MatchProfile, functions: MatchFunctions): Pro
 const placements: ReadonlyMap<Placement, PlacementPolicy> = new Map([
   [Placement.SPREAD_WORLDS, "spread-worlds"],
   [Placement.SPREAD_AGENTS, "spread-agents"],
+  [Placement.SPREAD_LOAD, "spread-load"],
 ]);
 
 const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new Map([

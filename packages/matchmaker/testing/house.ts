@@ -121,6 +121,7 @@ export class House implements AsyncDisposable {
       worldTypes: [...server.worldTypes],
       region: server.region,
       labels: server.labels,
+      ...loadOf(server),
       joinTokens: true,
       worlds: reports(server),
     };
@@ -131,7 +132,8 @@ export class House implements AsyncDisposable {
   /** Sends the report of a server. */
   async report(server: SimulatedServer): Promise<void> {
     const epoch = this.#registered.get(server.id)?.epoch ?? 0n;
-    await this.registry.renewServer({ serverId: server.id, epoch, worlds: reports(server) });
+    const report = { serverId: server.id, epoch, worlds: reports(server), ...loadOf(server) };
+    await this.registry.renewServer(report);
   }
 
   /** Sends the reports of all servers that are up. */
@@ -293,6 +295,10 @@ export function eventsOf<K extends MatchmakerEvent["kind"]>(
 /** Returns the calls of one kind to servers. */
 export function callsOf({ servers }: House, what: string): string[] {
   return servers.calls.filter((call) => call.startsWith(`${what} `));
+}
+
+function loadOf({ load }: SimulatedServer): { readonly load?: number } {
+  return load === undefined ? {} : { load };
 }
 
 /** Returns the report of a server. */

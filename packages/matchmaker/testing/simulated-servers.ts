@@ -25,6 +25,8 @@ export class SimulatedServer {
   readonly region: string;
   readonly labels: Record<string, string>;
   readonly worlds: Map<string, SimulatedWorld> = new Map();
+  /** Load that it reports. */
+  load: number | undefined;
   /** True while the server answers. */
   isUp = true;
   created = 0;

@@ -48,7 +48,9 @@ describe("npx @dm-env-rpc/matchmaker", () => {
             : ["agent", "server"],
       }),
     );
-    const registered = resources.use(await serveCounting(matchmaker.url, { region: "north" }));
+    const registered = resources.use(
+      await serveCounting(matchmaker.url, { region: "north", load: () => 0.126 }),
+    );
     await registered.registration.registered;
     ({ serverId } = registered.registration);
     const client = matchmakerClient(matchmaker.url, { timeoutMs: 60_000 });
@@ -72,12 +74,13 @@ describe("npx @dm-env-rpc/matchmaker", () => {
       "WORLDS",
       "SEATS",
       "AGENTS",
+      "LOAD",
       "TYPES",
     ]);
     const url = server?.[3];
     await expect
       .poll(async () => (await table("servers"))[1], { timeout: 60_000 })
-      .toEqual([serverId, "serving", "north", url, "1/10", "2/20", "2", "counting"]);
+      .toEqual([serverId, "serving", "north", url, "1/10", "2/20", "2", "13%", "counting"]);
     await expect
       .poll(async () => (await table("worlds"))[1]?.slice(1, 5), { timeout: 60_000 })
       .toEqual(["counting", serverId, url, "2"]);

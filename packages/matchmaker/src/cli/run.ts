@@ -204,6 +204,7 @@ function serverTable(): Listing<Server> {
       "WORLDS",
       "SEATS",
       "AGENTS",
+      "LOAD",
       "TYPES",
     ]),
     rows(server) {
@@ -216,6 +217,7 @@ function serverTable(): Listing<Server> {
         `${server.placedWorlds}/${capacity?.maxWorlds ?? 0}`,
         `${server.placedSeats}/${capacity?.maxAgents ?? 0}`,
         String(worlds.reduce((sum, { agents }) => sum + agents, 0)),
+        server.load === undefined ? "-" : `${Math.round(100 * server.load)}%`,
         server.worldTypes.join(","),
       ];
       return [{ cells, json: jsonOf(ServerSchema, server) }];

@@ -5,7 +5,7 @@ import { address, leaseMs, Registry } from "../../testing/registry.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { tokenIssuer } from "../tokens/issuer.ts";
 import { generateSigningKey } from "../tokens/keys.ts";
-import type { ServedWorld } from "./register.ts";
+import { register, type ServedWorld } from "./register.ts";
 
 const world: ServedWorld = {
   name: "world",
@@ -89,6 +89,61 @@ describe("a registration", () => {
     expect(registry.renewals).toHaveLength(2);
     await registry.pass(1_000);
     expect(registry.renewals).toHaveLength(2);
+  });
+
+  it("reports the load that the server's function returns", async () => {
+    const registry = new Registry();
+    let load = 0.25;
+    await using registration = register({
+      ...registry.options,
+      worlds: () => [],
+      load: () => load,
+    });
+    await registration.registered;
+    expect(registry.registrations[0]?.load).toBe(0.25);
+    load = 1;
+    await registry.pass(leaseMs / 3 + 50);
+    expect(registry.renewals[0]?.load).toBe(1);
+  });
+
+  it("reports by default how busy the event loop is", async () => {
+    const registry = new Registry();
+    await using registration = registry.open();
+    await registration.registered;
+    const load = registry.registrations[0]?.load ?? Number.NaN;
+    expect(load).toBeGreaterThanOrEqual(0);
+    expect(load).toBeLessThanOrEqual(1);
+  });
+
+  it.each([
+    ["throws", () => Number(JSON.parse("{")), /JSON/],
+    ["returns a number above 1", () => 1.5, /^load: expected a number from 0 to 1, received 1.5$/],
+    ["returns NaN", () => Number.NaN, /received NaN$/],
+  ])("keeps its lease without a load if the function for it %s", async (_, faulty, message) => {
+    const registry = new Registry();
+    let load: () => number = faulty;
+    await using registration = register({
+      ...registry.options,
+      worlds: () => [],
+      load: () => load(),
+    });
+    await registration.registered;
+    await registry.pass(2 * (leaseMs / 3 + 50));
+    expect(registry.renewals.map((renewal) => renewal.load)).toEqual([undefined, undefined]);
+    // A failure is reported once until the function returns a load again.
+    const failures = () => registry.events.filter(({ kind }) => kind === "load-failed");
+    expect(failures()).toEqual([
+      {
+        kind: "load-failed",
+        error: expect.objectContaining({ message: expect.stringMatching(message) }),
+      },
+    ]);
+    load = () => 0.5;
+    await registry.pass(leaseMs / 3 + 50);
+    expect(registry.renewals.at(-1)?.load).toBe(0.5);
+    load = faulty;
+    await registry.pass(leaseMs / 3 + 50);
+    expect(failures()).toHaveLength(2);
   });
 
   it("repeats a departure in its reports until the matchmaker has acknowledged it", async () => {

@@ -2,10 +2,17 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
-import { fromCallError, pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import {
+  fromCallError,
+  pause,
+  systemTime,
+  type TimeSource,
+  toError,
+} from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isTransient } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
+import { eventLoopMeter } from "./load-meter.ts";
 import { createSeats, type Seats } from "./seats.ts";
 
 /** A world of a server. */
@@ -25,7 +32,9 @@ export interface ServedWorld {
 export type RegistrationEvent =
   | { readonly kind: "registered"; readonly matchmaker: string }
   /** A call to the matchmaker failed; the registration is retried. */
-  | { readonly kind: "failed"; readonly matchmaker: string; readonly error: Error };
+  | { readonly kind: "failed"; readonly matchmaker: string; readonly error: Error }
+  /** `load` threw, or did not return a number from 0 to 1; reports have no load until it does. */
+  | { readonly kind: "load-failed"; readonly error: Error };
 
 /** Options of `register`. */
 export interface RegistrationOptions extends CallersOptions {
@@ -42,6 +51,12 @@ export interface RegistrationOptions extends CallersOptions {
    * Kubernetes. Default: none.
    */
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  /**
+   * Returns the load of the server, from 0 for idle to 1 for fully used, for profiles that spread
+   * worlds by load. Default: the share of time in which the event loop of this process was busy; in
+   * pages, none.
+   */
+  readonly load?: (() => number) | undefined;
   /** Returns the current worlds. */
   readonly worlds: () => readonly ServedWorld[];
   /** True if agents need a join token, which `seats` checks. Default true. */
@@ -147,6 +162,24 @@ export function register(options: RegistrationOptions): Registration {
       leftTicketIds: [...seats.leftFrom(name)],
     }));
   };
+  const measure = options.load ?? eventLoopMeter(time);
+  let hasLoadFailed = false;
+  const load = (): number | undefined => {
+    try {
+      const measured = measure();
+      if (measured !== undefined && !(measured >= 0 && measured <= 1)) {
+        throw new RangeError(`load: expected a number from 0 to 1, received ${String(measured)}`);
+      }
+      hasLoadFailed = false;
+      return measured;
+    } catch (error) {
+      if (!hasLoadFailed) {
+        hasLoadFailed = true;
+        onEvent({ kind: "load-failed", error: toError(error) });
+      }
+      return undefined;
+    }
+  };
   const told = (reported: ReturnType<typeof worlds>): void => {
     for (const { name, leftTicketIds } of reported) {
       seats.told(name, leftTicketIds);
@@ -173,6 +206,7 @@ export function register(options: RegistrationOptions): Registration {
         worldTypes: [...options.worldTypes],
         region: options.region ?? "",
         labels: { ...options.labels },
+        load: load(),
         joinTokens: options.joinTokens ?? true,
         worlds: reported,
         reportNumber: reports,
@@ -197,6 +231,7 @@ export function register(options: RegistrationOptions): Registration {
       serverId,
       epoch: current,
       worlds: worlds(),
+      load: load(),
       reportNumber: reports,
       serverSecret,
     };

@@ -113,7 +113,7 @@ export function serverMessage(
   server: model.ServerRecord,
   load: { readonly worlds: number; readonly seats: number },
 ): Server {
-  const worlds = replica.get("report", server.id)?.value.worlds ?? [];
+  const { worlds = [], load: reportedLoad } = replica.get("report", server.id)?.value ?? {};
   return create(ServerSchema, {
     id: server.id,
     address: server.address,
@@ -130,6 +130,7 @@ export function serverMessage(
     })),
     placedWorlds: load.worlds,
     placedSeats: load.seats,
+    ...(reportedLoad === undefined ? {} : { load: reportedLoad }),
   });
 }
 

@@ -55,6 +55,7 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
     },
     async renewServer(request, { signal }) {
       checkWorlds(context, request.worlds);
+      checkLoad(request.load);
       await renew(context, request, signal);
       return terms();
     },
@@ -89,6 +90,7 @@ function checkRequest(
     throw invalid("region", `a name of at most ${maxIdLength} characters`, shorten(request.region));
   }
   checkLabels("labels", request.labels);
+  checkLoad(request.load);
   if (worldTypes.length === 0 || worldTypes.length > maxWorldTypes) {
     throw invalid("world_types", `1 to ${maxWorldTypes}`, String(worldTypes.length));
   }
@@ -115,6 +117,12 @@ function checkWorlds(
     "RESOURCE_EXHAUSTED",
     `too many worlds: expected at most ${settings.maxWorldsPerServer} of one server, received ${worlds.length}; run more servers with fewer worlds each (limit: maxWorldsPerServer)`,
   );
+}
+
+function checkLoad(load: number | undefined): void {
+  if (load !== undefined && !(load >= 0 && load <= 1)) {
+    throw invalid("load", "a number from 0 to 1", String(load));
+  }
 }
 
 /** Checks that the matchmaker itself can reach the address, because agents are sent there. */
@@ -193,7 +201,7 @@ async function register(
   signal: AbortSignal,
 ): Promise<number> {
   const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
-  const { reportNumber, serverSecret, region, labels } = request;
+  const { reportNumber, serverSecret, region, labels, load } = request;
   await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
@@ -233,6 +241,7 @@ async function register(
         number: Number(reportNumber),
         receivedMs: replica.now(),
         worlds: worlds.map(reportedWorld),
+        load,
       }),
     ];
     // The previous server at this address is gone.
@@ -250,7 +259,7 @@ async function register(
 
 async function renew(
   { replica }: RegistryContext,
-  { serverId, worlds, serverSecret, ...request }: RenewServerRequest,
+  { serverId, worlds, serverSecret, load, ...request }: RenewServerRequest,
   signal: AbortSignal,
 ): Promise<void> {
   const [epoch, number] = [Number(request.epoch), Number(request.reportNumber)];
@@ -290,6 +299,7 @@ async function renew(
       number,
       receivedMs: replica.now(),
       worlds: worlds.map(reportedWorld),
+      load,
     };
     if (await replica.commit([put("report", serverId, report, next)])) {
       return;

@@ -3,6 +3,7 @@ import { Placement } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
 import { House, profile } from "../../../testing/house.ts";
 import { violations } from "../../../testing/invariants.ts";
+import type { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
 it.each([
   ["worlds", { maxWorlds: 1, maxAgents: 40 }],
@@ -143,4 +144,94 @@ it("a match uses a spare world only on a server with the labels of its profile",
   const ids = await house.tickets(2);
   await house.settle();
   expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+});
+
+/** Opens a house that spreads worlds by load, with a server for each load. */
+async function byLoad(loads: readonly (number | undefined)[], count = 2) {
+  const house = await House.open({
+    profiles: [profile({ count, placement: Placement.SPREAD_LOAD })],
+  });
+  const servers: SimulatedServer[] = [];
+  for (const [index, load] of loads.entries()) {
+    const server = await house.serve(`server-${index}`);
+    server.load = load;
+    servers.push(server);
+  }
+  await house.reportAll();
+  const created = (): number[] => servers.map(({ created }) => created);
+  return { house, servers, created, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+it("worlds are spread by load: the server with the lowest one gets the world", async () => {
+  await using scene = await byLoad([0.6, 0.2, 0.9]);
+  await scene.house.tickets(2);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([0, 1, 0]);
+});
+
+it("each world that was placed a short time ago counts as a share of its server's load", async () => {
+  // Of ten worlds, each counts as a tenth: the idle server gets worlds until it is as loaded as the others.
+  await using scene = await byLoad([0.35, 0, 0.35]);
+  await scene.house.tickets(8);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([0, 4, 0]);
+  await scene.house.tickets(4);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([1, 4, 1]);
+  // New reports contain the worlds, but their agents have not begun to play yet.
+  await scene.house.reportAll();
+  await scene.house.tickets(6);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([2, 5, 2]);
+});
+
+it("a world that was placed a short time ago counts as the average of the server's other worlds", async () => {
+  await using scene = await byLoad([0, 0.9]);
+  const [idle] = scene.servers;
+  await scene.house.tickets(2);
+  await scene.house.settle();
+  for (const ticket of idle?.worlds.keys() ?? []) {
+    idle?.worlds.get(ticket)?.tickets.add("an agent");
+  }
+  if (idle !== undefined) {
+    idle.load = 0.5;
+  }
+  await scene.house.pass(11_000);
+  // The only world takes half of the server, so the server is full with the next one.
+  await scene.house.tickets(2);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([2, 0]);
+  await scene.house.tickets(2);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([2, 1]);
+});
+
+it("a server that reports no load counts with the used share of its seats", async () => {
+  // Each world takes 10 of 40 seats.
+  await using scene = await byLoad([undefined, 0.3], 10);
+  await scene.house.tickets(10);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([1, 0]);
+  await scene.house.tickets(10);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([2, 0]);
+  await scene.house.tickets(10);
+  await scene.house.settle();
+  expect(scene.created()).toEqual([2, 1]);
+});
+
+it.each([-0.1, 1.1, Number.NaN])("a report with the load %d is refused", async (load) => {
+  await using house = await House.open();
+  await house.serve("a");
+  await expect(
+    house.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [], load }),
+  ).rejects.toThrow(`load: expected a number from 0 to 1, received ${load}`);
+  const { servers } = await house.admin.listServers({});
+  expect(servers[0]?.load).toBeUndefined();
+});
+
+it("operators read the load that a server last reported", async () => {
+  await using scene = await byLoad([0.25, undefined]);
+  const { servers } = await scene.house.admin.listServers({});
+  expect(servers.map(({ load }) => load)).toEqual([0.25, undefined]);
 });

@@ -10,7 +10,20 @@ interface Room {
   readonly server: ServerRecord;
   worlds: number;
   seats: number;
+  /** Worlds placed on it in this tick. */
+  taken: number;
 }
+
+/** Estimated load of a server. */
+interface EstimatedLoad {
+  /** Before this tick. */
+  readonly load: number;
+  /** Estimate for another world. */
+  readonly perWorld: number;
+}
+
+/** Time after the start of a world until the reports of its server contain its load. */
+const settlingMs = 10_000;
 
 /** Properties of a profile that decide where its worlds are placed. */
 export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "serverLabels">;
@@ -18,10 +31,14 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "server
 /**
  * Places the worlds of one tick: on the fullest server with room, so that others can be shut down
  * (`packed`), or on the server with the greatest free share of worlds (`spread-worlds`) or of seats
- * (`spread-agents`).
+ * (`spread-agents`), or with the lowest load (`spread-load`).
  */
 export class Placement {
+  readonly #replica: Replica;
+  readonly #matchIndex: MatchIndex;
   readonly #rooms: Room[] = [];
+  /** Loads of servers by id, if a profile places by load; undefined for a server without a report of it. */
+  readonly #loads = new Map<string, EstimatedLoad | undefined>();
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
   /** Servers for worlds of a type and labels, the fullest first; servers without room are dropped. */
   readonly #usable = new Map<string, Room[]>();
@@ -32,6 +49,8 @@ export class Placement {
     matchIndex: MatchIndex,
     isUsable: (serverId: string, worldType: string) => boolean,
   ) {
+    this.#replica = replica;
+    this.#matchIndex = matchIndex;
     this.#isUsable = isUsable;
     for (const { value: server } of replica.table("server").values()) {
       if (server.state !== "serving") {
@@ -41,7 +60,7 @@ export class Placement {
       const worlds = server.maxWorlds - load.worlds;
       const seats = server.maxAgents - load.seats;
       if (worlds > 0 && seats > 0) {
-        this.#rooms.push({ server, worlds, seats });
+        this.#rooms.push({ server, worlds, seats, taken: 0 });
       }
     }
     // Of equally full servers, one that is allocated saves the allocation of another.
@@ -84,7 +103,7 @@ export class Placement {
       for (const room of rooms) {
         if (
           fits(room) &&
-          (best === undefined || freeOf(room, placement) > freeOf(best, placement))
+          (best === undefined || this.#freeOf(room, placement) > this.#freeOf(best, placement))
         ) {
           best = room;
         }
@@ -95,8 +114,47 @@ export class Placement {
     }
     best.worlds -= 1;
     best.seats -= seats;
+    best.taken += 1;
     this.#sink(rooms, best);
     return best.server;
+  }
+
+  /** Returns the free share of a server. */
+  #freeOf(room: Room, placement: Exclude<PlacementPolicy, "packed">): number {
+    const { server, worlds, seats, taken } = room;
+    if (placement === "spread-worlds") {
+      return worlds / server.maxWorlds;
+    }
+    const estimate = placement === "spread-load" ? this.#loadOf(server) : undefined;
+    return estimate === undefined
+      ? seats / server.maxAgents
+      : 1 - estimate.load - taken * estimate.perWorld;
+  }
+
+  /**
+   * Returns the load of a server. Its reports do not contain the load of the worlds that it got a
+   * short time ago yet. Each of them counts as the average of the others, and at least as the share of
+   * the server's worlds, so that a burst of matches is not placed on one server.
+   */
+  #loadOf({ id, maxWorlds }: ServerRecord): EstimatedLoad | undefined {
+    if (this.#loads.has(id)) {
+      return this.#loads.get(id);
+    }
+    const reported = this.#replica.get("report", id)?.value.load;
+    let estimate: EstimatedLoad | undefined;
+    if (reported !== undefined) {
+      const worlds = [...(this.#matchIndex.worldsOf.get(id) ?? [])];
+      const sinceMs = this.#replica.now() - settlingMs;
+      const settling = worlds.filter((worldId) => {
+        const world = this.#replica.get("world", worldId)?.value;
+        return world !== undefined && (world.state === "creating" || world.openedMs > sinceMs);
+      }).length;
+      const settled = worlds.length - settling;
+      const perWorld = Math.max(1 / maxWorlds, settled === 0 ? 0 : reported / settled);
+      estimate = { load: reported + settling * perWorld, perWorld };
+    }
+    this.#loads.set(id, estimate);
+    return estimate;
   }
 
   /** Moves a server that has become fuller to its new position, or drops it if it has no room left. */
@@ -133,12 +191,4 @@ export class Placement {
 
 function isIn({ server }: Room, region: string | undefined): boolean {
   return region === undefined || (server.region ?? "") === region;
-}
-
-/** Returns the free share of a server. */
-function freeOf(
-  { server, worlds, seats }: Room,
-  placement: Exclude<PlacementPolicy, "packed">,
-): number {
-  return placement === "spread-worlds" ? worlds / server.maxWorlds : seats / server.maxAgents;
 }
