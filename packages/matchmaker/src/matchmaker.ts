@@ -35,6 +35,7 @@ import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Store } from "./store/store.ts";
+import { TicketEnds } from "./ticket-ends.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { SharedKeys, type SigningKey } from "./tokens/keys.ts";
 import { networkServers, type WorldServers } from "./world-servers.ts";
@@ -201,10 +202,12 @@ async function start(
     isReady = true;
     emit({ kind: "store-recovered" });
   };
+  const ends = new TicketEnds(replica, emit);
   const director = new Director({
     store,
     replica,
     matchIndex,
+    ends,
     servers,
     allocator: options.allocator,
     issuer,
@@ -233,6 +236,7 @@ async function start(
     director.stop();
     await director.settled();
     matchIndex.close();
+    ends.close();
     await servers.close();
     await store.close();
   };
@@ -251,7 +255,7 @@ async function start(
           auditOperators(emit),
         ],
       });
-      const frontend = frontendService({ ...shared, matchIndex, positions }, watch, presence);
+      const frontend = frontendService({ ...shared, matchIndex, ends, positions }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
       // A ticket that is slightly too large is refused with an error that names the limit; a larger

@@ -6,6 +6,7 @@ import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import { put, Replica, remove } from "../replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
+import { TicketEnds } from "../ticket-ends.ts";
 import { change, commit } from "./context.ts";
 
 /** A leader's replica of a store in memory, and the replica of another matchmaker. */
@@ -14,11 +15,8 @@ async function open() {
   const lease = await store.acquire("director", "one", 60_000);
   const events: MatchmakerEvent[] = [];
   const [replica, other] = [new Replica(store), new Replica(store)];
-  const context = {
-    replica,
-    lease: () => lease,
-    emit: (event: MatchmakerEvent) => events.push(event),
-  };
+  const ends = new TicketEnds(replica, (event) => events.push(event));
+  const context = { ends, lease: () => lease };
   await replica.commit([put("ticket", "mine", undefined, waitingTicket("mine"))]);
   await other.sync();
   /** Returns the change that counts one more attempt of the ticket. */

@@ -4,11 +4,12 @@ import type { TimeSource } from "@dm-env-rpc/transport/internal";
 import type { ServerAllocator } from "../allocator.ts";
 import type { Emit } from "../events.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
-import { hasEnded, type ServerRecord } from "../model.ts";
+import type { ServerRecord } from "../model.ts";
 import type { Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Lease } from "../store/store.ts";
 import { StoreError } from "../store/store.ts";
+import type { TicketEnds } from "../ticket-ends.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { WorldServers } from "../world-servers.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
@@ -29,6 +30,7 @@ export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 export interface DirectorContext {
   readonly replica: Replica;
   readonly matchIndex: MatchIndex;
+  readonly ends: TicketEnds;
   readonly servers: WorldServers;
   /** Undefined if no orchestrator manages the servers. */
   readonly allocator: ServerAllocator | undefined;
@@ -58,7 +60,7 @@ export interface DirectorContext {
 }
 
 /** Dependencies of a commit. */
-type Committing = Pick<DirectorContext, "replica" | "lease" | "emit">;
+type Committing = Pick<DirectorContext, "ends" | "lease">;
 
 /**
  * Most attempts to commit a change. Each conflict means that another commit, such as a cancel, came
@@ -100,16 +102,7 @@ export async function change(
  * @throws StoreError as `change` does.
  */
 export async function commit(context: Committing, changes: readonly Change[]): Promise<boolean> {
-  if (!(await context.replica.commit(changes, leading(context)))) {
-    return false;
-  }
-  for (const { kind, id, value } of changes) {
-    if (kind === "ticket" && value !== undefined && hasEnded(value)) {
-      const { state, reason } = value;
-      context.emit({ kind: "ticket-ended", ticketId: id, state, reason: reason?.message });
-    }
-  }
-  return true;
+  return await context.ends.commit(changes, leading(context));
 }
 
 /**

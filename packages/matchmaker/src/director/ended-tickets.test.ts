@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DestroyMode, LostPolicy } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { eventsOf, House, playedMatch, profile } from "../../testing/house.ts";
+import { startMs } from "../../testing/start-ms.ts";
+import { hasEnded } from "../model.ts";
+import { memoryStore } from "../store/memory-store.ts";
+import { type Store, StoreError } from "../store/store.ts";
 
 describe("one ticket-ended event is emitted for each ticket that ends", () => {
   const ended = (ticketId: string | undefined, state: string, reason?: string) => ({
@@ -73,5 +78,66 @@ describe("one ticket-ended event is emitted for each ticket that ends", () => {
     await house.settle();
     const reason = "the server at a.test:1 is gone, and its worlds with it";
     expect(eventsOf(house, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
+  });
+
+  /** Opens a house whose store loses the responses of commits that end tickets. */
+  async function losing() {
+    const time = manualTime(startMs);
+    const inner = memoryStore({ time });
+    /** Fates of the next commits that end tickets. */
+    const faults: ("made" | "not made")[] = [];
+    const store: Store = {
+      ...inner,
+      async commit(changes, options) {
+        const ends = changes.some(
+          ({ kind, value }) => kind === "ticket" && value !== undefined && hasEnded(value),
+        );
+        const fault = ends ? faults.shift() : undefined;
+        if (fault !== "not made") {
+          const result = await inner.commit(changes, options);
+          if (fault === undefined) {
+            return result;
+          }
+        }
+        throw new StoreError("unavailable", "the response was lost");
+      },
+    };
+    const settings = { maxWaitMs: 5_000, tickMs: 100 };
+    const house = await House.open({ time, store, settings });
+    return { house, faults, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  }
+
+  it.each([
+    ["was made", ["made"]],
+    ["was not made", ["not made"]],
+    ["was not made twice, and then was", ["not made", "not made", "made"]],
+  ] as const)("although the response of a commit was lost that %s", async (_, faults) => {
+    await using scene = await losing();
+    const { house } = scene;
+    const ids = await house.tickets(1);
+    scene.faults.push(...faults);
+    await house.pass(6_000);
+    await house.pass(2_000, 100);
+    expect(scene.faults).toEqual([]);
+    expect(await house.states(ids)).toEqual(["FAILED"]);
+    expect(eventsOf(house, "ticket-ended")).toMatchObject([
+      { ticketId: ids[0], state: "failed", reason: expect.stringContaining("maxWaitMs") },
+    ]);
+  });
+
+  it.each([
+    ["was made", "made"],
+    ["was not made", "not made"],
+  ] as const)("although the response of its cancel was lost, which %s", async (_, fault) => {
+    await using scene = await losing();
+    const { house } = scene;
+    const [id = ""] = await house.tickets(1);
+    scene.faults.push(fault);
+    await expect(house.frontend.cancelTicket({ ticketId: id })).rejects.toThrow(/cannot reach/);
+    house.time.advance(10);
+    await house.frontend.cancelTicket({ ticketId: id });
+    await house.pass(1_000);
+    expect(await house.states([id])).toEqual(["CANCELLED"]);
+    expect(eventsOf(house, "ticket-ended")).toEqual([ended(id, "cancelled")]);
   });
 });

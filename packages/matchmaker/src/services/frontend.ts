@@ -18,6 +18,7 @@ import { hasEnded, type Ticket } from "../model.ts";
 import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
+import type { TicketEnds } from "../ticket-ends.ts";
 import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { tracedCreate } from "./create-ticket-span.ts";
@@ -97,6 +98,7 @@ export function frontendService(
 /** Dependencies of the service for agents. */
 export interface FrontendContext extends ServiceContext {
   readonly matchIndex: MatchIndex;
+  readonly ends: TicketEnds;
   readonly positions: Positions;
 }
 
@@ -328,7 +330,7 @@ function checkTicket(
 }
 
 async function cancelTicket(
-  { replica, emit }: ServiceContext,
+  { replica, ends }: FrontendContext,
   id: string,
   asker: Asker,
 ): Promise<Ticket> {
@@ -358,8 +360,7 @@ async function cancelTicket(
         changes.push(put("match", matchId, match, left));
       }
     }
-    if (await replica.commit(changes)) {
-      emit({ kind: "ticket-ended", ticketId: id, state: "cancelled", reason: undefined });
+    if (await ends.commit(changes)) {
       return cancelled;
     }
   }
