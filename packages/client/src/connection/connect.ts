@@ -52,9 +52,9 @@ export function connectionCodecs(): CallCodecs {
 }
 
 /**
- * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port` or
- * `unix:/path`), or over an open stream. In Node, the call continues the active trace of
- * OpenTelemetry, if there is one.
+ * Connects to a server: to an address (`host:port`, `http://host:port`, `https://host:port`,
+ * `unix:/path`, `ws://…` or `wss://…`), or over an open stream. In Node, the call continues the active
+ * trace of OpenTelemetry, if there is one.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if no server answers, DEADLINE_EXCEEDED
  *   after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal, INVALID_ARGUMENT for a

@@ -76,7 +76,10 @@ export class AgentView {
     return this.#writer.write(action);
   }
 
-  /** Returns the spec of a signal: a single float64 if the world has no such observation. */
+  /**
+   * Returns the spec of a signal: a single float64 if a function computes it or the world has no such
+   * observation.
+   */
   signalSpec(name: "reward" | "discount"): DmEnvSpec {
     const spec = this.tables.observations.byName.get(name)?.spec;
     if (spec !== undefined && this.#options[name] === undefined) {

@@ -36,7 +36,7 @@ export class EnvironmentState implements Environment, Stepper {
    * it.
    */
   #gate: Promise<void> | undefined;
-  /** The error of a lost connection, if no call has rejected with it yet. */
+  /** The error of a lost connection, if no step has rejected with it yet. */
   #unreported: Error | undefined;
   /** The error that ended the environment. */
   #over: Error | undefined;
@@ -180,7 +180,7 @@ export class EnvironmentState implements Environment, Stepper {
   /**
    * Called when the agent has joined again through another pipeline.
    *
-   * @param unreported The error of the lost connection, if no open request rejects with it.
+   * @param unreported The error of the lost connection, if no open step or reset rejects with it.
    */
   rejoined(pipeline: Pipeline, tables: SpecTables, unreported: Error | undefined): void {
     this.#pipeline = pipeline;

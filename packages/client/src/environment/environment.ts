@@ -71,8 +71,8 @@ export interface JoinOptions<
    * Memory of observed tensors: views of the received bytes (`view`, default), views that are valid
    * until the next `step` or `reset` (`reuse`), or copies (`copy`). A view keeps alive everything
    * that arrived with it, 64 KiB or more: copy tensors that you keep for long. `reuse` is the fastest
-   * for large observations, because the next response overwrites their memory, including the memory
-   * of steps sent with `connection.send`.
+   * for large observations, because the next response overwrites their memory. This applies to the
+   * responses of `connection.send`, too.
    */
   readonly tensors?: "view" | "reuse" | "copy" | undefined;
   /** Also destroys the world when the environment is closed. Default false. */
@@ -175,13 +175,13 @@ export interface Environment<Action = DynamicAction, Observation = DynamicObserv
   /** Specs of the requested observations as dm_env describes them, nested like their values. */
   observationSpec(): DmEnvSpecs;
   /**
-   * Spec of the reward as dm_env describes it: a single float64 if the server has no reward
-   * observation.
+   * Spec of the reward as dm_env describes it: a single float64 if a function computes the reward or
+   * the server has no reward observation.
    */
   rewardSpec(): DmEnvSpec;
   /**
-   * Spec of the discount as dm_env describes it: a single float64 from 0 to 1 if the server has no
-   * discount observation.
+   * Spec of the discount as dm_env describes it: a single float64 from 0 to 1 if a function computes
+   * the discount or the server has no discount observation.
    */
   discountSpec(): DmEnvSpec;
 

@@ -23,11 +23,15 @@ export interface TimeStep<Observation> {
    * interrupted.
    */
   readonly state: AgentState;
-  /** Reward since the previous step; null on `first`, 0 if the world has no reward observation. */
+  /**
+   * Reward since the previous step; null on `first`. Default, without a reward observation and
+   * without a function that computes it: 0.
+   */
   readonly reward: number | null;
   /**
-   * Discount of the next step; null on `first`. If the world has no discount observation, it is 0
-   * on `terminated` and 1 otherwise. It does not indicate the end of a sequence.
+   * Discount of the next step; null on `first`. Default, without a discount observation and
+   * without a function that computes it: 0 on `terminated` and 1 otherwise. It does not indicate the
+   * end of a sequence.
    */
   readonly discount: number | null;
   /** Observations by name. Tensors are views of the received bytes unless `tensors` is `copy`. */

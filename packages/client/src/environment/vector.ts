@@ -58,8 +58,8 @@ export interface VectorBatch<Observation = DynamicObservation, Stack = Stacked<O
   /** 1 if a sequence begins. */
   readonly first: Uint8Array;
   /**
-   * 0 if the row has no observation: the slot has failed, is being recreated or has left, or its
-   * action was refused.
+   * 0 if the row has no observation, for example because its slot has failed, is being recreated, has
+   * left or was not reset, or because its action was refused.
    */
   readonly valid: Uint8Array;
   /** In mode `same-step`, a copy of the last observation of an ended sequence. */
@@ -119,10 +119,10 @@ export interface VectorEnvironment<Action, Observation, Stack = Stacked<Observat
    *
    * @throws DmEnvRpcError FAILED_PRECONDITION before the first reset, while another step is open,
    *   and in mode `disabled` for a slot whose sequence has ended.
-   * @throws TensorError for an action that does not fit. In a batch, no slot has stepped; otherwise,
-   *   the other slots have.
-   * @throws DmEnvRpcError of origin `server` if the server refuses an action of a batch; no slot has
-   *   stepped.
+   * @throws TensorError for an action that does not fit. Its slot has not stepped, nor have the other
+   *   slots of its batch; all other slots may have.
+   * @throws DmEnvRpcError of origin `server` if the server refuses an action of a batch; no slot of
+   *   that batch has stepped.
    */
   step(
     actions: readonly Action[] | Action,

@@ -52,7 +52,7 @@ export interface RealtimeStep<Observation> {
   readonly doneN: readonly boolean[];
   readonly info: {
     readonly n: readonly RealtimeInfo[];
-    /** Time from the last take to the first action after it. Null before that action. */
+    /** Time from a take to the first action after it, as last measured. Null before the first such action. */
     readonly thinkingMs: number | null;
     /** Number of frames that a `throttle` missed. */
     readonly framesMissed: number;
@@ -98,7 +98,10 @@ export interface RealtimeEnvironment<Action, Observation> extends AsyncDisposabl
   peek(): readonly (Observation | null)[];
   /** Returns the error of each failed environment. */
   failures(): readonly (Error | undefined)[];
-  /** Resolves when the next value of any environment arrives. */
+  /**
+   * Resolves when the next value of any environment arrives, or at once if all environments have
+   * failed or are closed.
+   */
   next(options?: WaitOptions): Promise<void>;
   /** Leaves all worlds; the connections stay open. Idempotent. */
   close(): Promise<void>;

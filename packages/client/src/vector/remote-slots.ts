@@ -16,9 +16,12 @@ import type { BatchFactory, BatchSlots, SlotRequest } from "./vectorize-options.
 /** Options of `remoteSlots`. */
 export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends NameOf<O>>
   extends Omit<JoinOptions<A, O, N>, "signal" | "settings" | "destroyOnClose"> {
-  /** The world that all slots join. Default: each slot creates its own world and destroys it when it is closed. */
+  /**
+   * The world that all slots join. Default: each slot or batch creates its own world and destroys it
+   * when it is closed.
+   */
   readonly world?: string | undefined;
-  /** Settings of a slot's own world. Default: none. */
+  /** Settings of the world that a slot or batch creates. Default: none. */
   readonly createSettings?: ((request: SlotRequest) => Settings) | undefined;
   /** Settings of a slot's agent. Default: none. */
   readonly joinSettings?: ((request: SlotRequest) => Settings) | undefined;
@@ -27,8 +30,8 @@ export interface RemoteSlotOptions<A extends Specs, O extends Specs, N extends N
 }
 
 /**
- * Creates a factory of slots on one server, or round-robin on several. Each slot has its own connection
- * and, by default, its own world.
+ * Creates a factory of slots on one server, or round-robin on several. Each slot, or each batch of slots
+ * that `vectorize` joins, has its own connection and, by default, its own world.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT if the list of addresses is empty.
  */

@@ -102,7 +102,7 @@ describe("a slot that has failed", () => {
     expect(restarts.length - before).toBeLessThanOrEqual(1);
   });
 
-  test("aborts the signal of an environment that is being created when the vector closes", async () => {
+  test("cancels its recreation through the signal of the factory when the vector closes", async () => {
     let signal: AbortSignal | undefined;
     const { factory } = scripted(failing);
     const vector = await vectorize(

@@ -78,7 +78,7 @@ test("a recv that resolves immediately does not block the next one", async () =>
   expect(both.map((batch) => batch.ids.length)).toEqual([1, 1]);
 });
 
-test("arrivals are kept for the next recv if one is canceled before it starts", async () => {
+test("a recv that is canceled before it starts leaves the steps that have arrived to the next recv", async () => {
   await using vector = await vectorize(2, scripted().factory, { batchSize: 1 });
   vector.sendReset();
   const first = await vector.recv();
@@ -91,7 +91,7 @@ test("arrivals are kept for the next recv if one is canceled before it starts", 
   expect([...first.ids, ...second.ids].sort()).toEqual([0, 1]);
 });
 
-test("the next recv returns the last step if one is canceled just before that step arrives", async () => {
+test("a recv that is canceled just before its last step arrives leaves all its steps to the next recv", async () => {
   const canceling = new AbortController();
   const { factory } = scripted();
   await using vector = await vectorize(2, async (slot) => {

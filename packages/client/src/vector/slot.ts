@@ -16,7 +16,7 @@ const defaultCloseTimeoutMs = 2_000;
 /** The result of a slot for one row of a batch. */
 export interface Arrival<Observation> {
   readonly slot: number;
-  /** Undefined if the slot has failed or is being recreated, or its action was refused. */
+  /** Undefined if the row is not `valid` (see VectorBatch). */
   readonly step: TimeStep<Observation> | undefined;
   /** In mode `same-step`, the step that ended the sequence before `step`. */
   readonly final: TimeStep<Observation> | undefined;
@@ -48,7 +48,7 @@ export interface SlotContext<Action, Observation> {
 /** One environment of a vector: steps it, counts its sequence, and recreates it when it fails. */
 export class Slot<Action, Observation> {
   readonly index: number;
-  /** A first step that arrived between two batches, after the slot was recreated. */
+  /** The first step of a slot that was recreated between two batches, or the error if that failed. */
   held: Arrival<Observation> | undefined;
   /** True if its sequence has ended and the next has not begun. */
   over = true;

@@ -52,8 +52,8 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   #misfit: Error | undefined;
   #lastPending = 0;
   /**
-   * `all` after reset and step; `some` after sendReset, send and recv, which deliver recreated slots
-   * without a further send.
+   * `all` after reset or step; `some` after sendReset, send or recv. With `some`, `recv` returns the
+   * first step of a recreated slot without a further send.
    */
   #mode: "none" | "all" | "some" = "none";
   #closing: Promise<void> | undefined;

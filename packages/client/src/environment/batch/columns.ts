@@ -31,7 +31,7 @@ export function allocateColumns(rows: number): Columns {
   return { reward, discount, terminated, truncated, first, valid };
 }
 
-/** A batch whose columns are arrays; subclasses create its lists of values per row on first access. */
+/** A batch whose columns are arrays; subclasses create its lists of values per row when they are read. */
 export abstract class ColumnsBatch<Observation, Stack = Stacked<Observation>>
   implements VectorBatch<Observation, Stack>
 {
