@@ -20,6 +20,7 @@ export type {
 } from "./functions/profile-function.ts";
 export { type SkillWindowOptions, skillWindow } from "./functions/skill-window.ts";
 export { type TeamSize, teams } from "./functions/teams.ts";
+export { type WorkerFunction, workerFunction } from "./functions/worker/worker-function.ts";
 export {
   createMatchmaker,
   type Matchmaker,

@@ -28,6 +28,7 @@ test("the public names are these", () => {
       "skillWindow",
       "systemTime",
       "teams",
+      "workerFunction",
     ],
     agones: ["agonesAllocator", "gameServerLabel"],
     client: ["joinMatch", "matchmakerClient", "pageOf"],

@@ -19,7 +19,8 @@ export interface CustomMatchContext extends MatchContext {
  * A custom match function. It runs concurrently with the matchmaker's other work, with one call per
  * profile at a time. After `matchFunctionMs` its `signal` aborts, and the proposals that it has made
  * are used. A function that throws, or takes too long, is called again after a while; other profiles
- * are not affected. It shares the matchmaker's thread: move long computations to a worker thread.
+ * are not affected. It shares the matchmaker's thread, which it blocks while it computes: run a function
+ * with long computations by `workerFunction`.
  */
 export type CustomMatchFunction = (
   context: CustomMatchContext,

@@ -144,7 +144,7 @@ export class MatchRuns {
       if (heldMs > limitMs) {
         isHeldUp = true;
         throw new Error(
-          `the match function held up the whole matchmaker: expected at most ${limitMs} ms, received ${Math.round(heldMs)} ms; make it a generator that proposes as it goes, or let it compute in a worker thread and return a promise (limit: matchFunctionMs)`,
+          `the match function held up the whole matchmaker: expected at most ${limitMs} ms, received ${Math.round(heldMs)} ms; make it a generator that proposes as it goes, or run it in a worker thread by workerFunction (limit: matchFunctionMs)`,
         );
       }
       const settled = Promise.resolve(answer);
