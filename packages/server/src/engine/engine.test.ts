@@ -416,8 +416,11 @@ describe("the engine", () => {
       }),
     } as never);
     table.step(0);
+    const { changes } = table.world.counts;
     table.time.advance(100);
     expect(table.world.state).toMatchObject({ ticks: 1, missedTicks: 1 });
+    // Spectators see the tick, and that another was skipped.
+    expect(table.world.counts.changes).toBe(changes + 2);
     table.world.destroyNow();
     table.world.destroyNow();
     expect(table.time.timers).toBe(0);

@@ -83,6 +83,7 @@ describe("limits of tensors outside steps", () => {
     ["one too many", [3, 3], 9, 9],
     ["one too many in a variable dimension", [-1], 9, 9],
     ["too many of a broadcast one", [5, 2], 1, 10],
+    ["too many beside a variable dimension", [-1, 9], 1, 9],
   ])("refuse elements: %s", (_what, shape, count, received) => {
     expect(refusalOf(int32(shape, count))).toMatch(
       new RegExp(
