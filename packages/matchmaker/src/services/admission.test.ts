@@ -5,19 +5,20 @@ import {
   type IncomingHttpHeaders,
 } from "node:http2";
 import { connect as connectTcp } from "node:net";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { House } from "../../testing/house.ts";
 import { pairs } from "../../testing/pairs.ts";
+import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { serveCounting } from "../../testing/world-server.ts";
 import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
 import { type MatchmakerSettings, settingsFrom } from "../settings.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { Admission } from "./admission.ts";
-import type { AuthorizeCall } from "./authorize.ts";
+import { type AuthorizeCall, requireCallerRole } from "./authorize.ts";
 
 const byName: AuthorizeCall = ({ metadata }) => {
   const name = metadata.get("name") ?? "nobody";
@@ -403,6 +404,45 @@ it("calls of an identified caller use its limits, and no longer those of its net
   for (const answer of await Promise.all(answers)) {
     expect(answer).toContain("[not_found]");
   }
+});
+
+it("requests that have been read leave room for others of their network, while they are not answered", async () => {
+  const servers = new SimulatedServers();
+  const release = servers.hold("check");
+  await using served = await serveMatchmaker({ settings: { reservedCalls: 16 }, servers });
+  const { registry } = clientsFrom(served);
+  const answers: Promise<unknown>[] = [];
+  for (let index = 0; index < 5; index++) {
+    const { id, address } = servers.add(new SimulatedServer(`s${index}`));
+    answers.push(registry.registerServer({ ...server, serverId: id, address }));
+    await expect.poll(() => servers.calls.length).toBe(answers.length);
+  }
+  release();
+  await Promise.all(answers);
+});
+
+it("a caller that has used up its rate is remembered among ten thousand others", async () => {
+  const time = manualTime();
+  const admission = new Admission(settingsFrom({ maxCallsPerSecond: 1 }), time);
+  const interceptors = [requireCallerRole(byName, ["agent"]), admission.interceptor];
+  const { cancelTicket } = createClient(
+    FrontendService,
+    createRouterTransport(({ service }) => service(FrontendService, { cancelTicket: () => ({}) }), {
+      router: { interceptors },
+    }),
+  );
+  const call = (name: string) => cancelTicket({}, { headers: { name } });
+  time.advance(3_000);
+  for (let count = 0; count < 4; count++) {
+    await call("busy");
+  }
+  for (let other = 0; other < 10_000; other++) {
+    await call(`other-${other}`);
+  }
+  time.advance(1_000);
+  await call("another");
+  await call("busy");
+  await expect(call("busy")).rejects.toMatchObject({ code: Code.ResourceExhausted });
 });
 
 describe("a caller", () => {

@@ -212,7 +212,8 @@ export class Admission {
     if (bucket.tokens < 1) {
       throw overloaded(
         `too many calls: expected at most ${maxCallsPerSecond} per second of one caller, in bursts of at most ${most}; call less often (limit: maxCallsPerSecond)`,
-        { retryAfterS: Math.max(1, Math.ceil((1 - bucket.tokens) / maxCallsPerSecond)) },
+        // Every caller earns at least one call per second.
+        { retryAfterS: 1 },
       );
     }
     bucket.tokens -= 1;

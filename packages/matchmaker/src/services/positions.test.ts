@@ -118,6 +118,7 @@ it.each<[number | undefined, number | undefined, boolean]>([
   [16, 20, true],
   [17, 20, false],
   [30, 20, false],
+  [51, undefined, true],
 ])("the position %s is reported after the position %s: %s", async (position, reported, isNews) => {
   const replica = new Replica(memoryStore());
   const positions = new Positions(replica, new MatchIndex(replica, {}, () => {}), 1_000);
@@ -217,14 +218,18 @@ describe("the positions of tickets", () => {
 
   it("are those of the pool in which the ticket is first, with the rate of its profile", async () => {
     const { time, wait, match, of } = await open();
-    const urgent = { search: { doubles: {}, strings: {}, tags: ["urgent"] } };
+    const tagged = { search: { doubles: {}, strings: {}, tags: ["urgent"] } };
     await wait("first");
-    await wait("second", urgent);
+    await wait("urgent", tagged);
+    await wait("other", { ...tagged, profile: "urgent", priority: 1 });
+    await wait("last", { ...tagged, profile: "any" });
     await match(8, "any");
     await match(2, "urgent");
     time.advance(1_000);
     expect(of("first")).toEqual({ position: 1, estimatedWaitMs: 125 });
-    expect(of("second")).toEqual({ position: 1, estimatedWaitMs: 500 });
+    expect(of("urgent")).toEqual({ position: 2, estimatedWaitMs: 250 });
+    expect(of("other")).toEqual({ position: 1, estimatedWaitMs: 500 });
+    expect(of("last")).toEqual({ position: 3, estimatedWaitMs: 375 });
   });
 
   it("have an estimated wait only from tickets that were waiting and are now in a match", async () => {

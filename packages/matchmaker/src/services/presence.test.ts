@@ -7,8 +7,13 @@ import { eventsOf, House, profile } from "../../testing/house.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
+import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import { sharedStore, storeWithOutage } from "../../testing/wrapped-stores.ts";
+import type { Ticket as TicketRecord } from "../model.ts";
+import { put, Replica, remove } from "../replica.ts";
+import { settingsFrom } from "../settings.ts";
 import { memoryStore } from "../store/memory-store.ts";
+import { Presence } from "./presence.ts";
 
 afterAll(stopStores);
 
@@ -301,5 +306,104 @@ describe("the record of a ticket", () => {
     outage.isOn = false;
     await collect(house);
     expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan(startMs + 61_000);
+  });
+});
+
+describe("the presence of tickets", () => {
+  /** Tracks tickets "one" and "two" in a store of their own. */
+  function open() {
+    const time = manualTime(startMs);
+    const replica = new Replica(memoryStore({ time }));
+    const errors: unknown[] = [];
+    const leases = settingsFrom({ ticketLeaseMs: 60_000, awayMs: 50_000 });
+    const presence = new Presence(replica, leases, time, (event) => errors.push(event));
+    const write = async (id: string, more: Partial<TicketRecord>): Promise<void> => {
+      const before = replica.get("ticket", id);
+      await replica.commit([put("ticket", id, before, waitingTicket(id, more))]);
+    };
+    const recordOf = (id: string) => {
+      const stored = replica.get("ticket", id);
+      if (stored === undefined) {
+        throw new Error(`the ticket ${id} was expected`);
+      }
+      return stored;
+    };
+    /** Lets changes be collected and committed, and returns a ticket's lease from now, if it was written. */
+    const leaseWritten = async (id: string): Promise<number | undefined> => {
+      const { version } = recordOf(id);
+      time.advance(50);
+      await new Promise((resolve) => setImmediate(resolve));
+      const { value, version: latest } = recordOf(id);
+      return latest === version ? undefined : (value.aliveUntilMs ?? 0) - time.now();
+    };
+    const soon = { aliveUntilMs: startMs + 1_000 };
+    const late = { aliveUntilMs: startMs + 50_000 };
+    return { time, replica, presence, errors, write, recordOf, leaseWritten, soon, late };
+  }
+
+  it("returns a ticket that is away as soon as it is watched, however long its lease lasts", async () => {
+    const { presence, write, recordOf, leaseWritten, late } = open();
+    await write("one", { ...late, away: true });
+    presence.watch("one");
+    expect(await leaseWritten("one")).toBe(60_000);
+    expect(recordOf("one").value.away).toBeUndefined();
+  });
+
+  it("leaves a ticket away whose watch ends at once", async () => {
+    const { presence, write, leaseWritten, late } = open();
+    await write("one", { ...late, away: true });
+    presence.watch("one")();
+    expect(await leaseWritten("one")).toBeUndefined();
+  });
+
+  it("renews a ticket that was read before its watch ended", async () => {
+    const { presence, write, recordOf, leaseWritten, soon } = open();
+    await write("one", soon);
+    presence.read(recordOf("one").value);
+    presence.watch("one")();
+    expect(await leaseWritten("one")).toBe(60_000);
+    expect(recordOf("one").value.away).toBeUndefined();
+  });
+
+  it("renews a ticket once for each read, not again when another is read", async () => {
+    const { time, presence, write, recordOf, leaseWritten, soon } = open();
+    await write("one", soon);
+    presence.read(recordOf("one").value);
+    expect(await leaseWritten("one")).toBe(60_000);
+    time.advance(40_000);
+    await write("two", soon);
+    presence.read(recordOf("two").value);
+    expect(await leaseWritten("one")).toBeUndefined();
+  });
+
+  it("does not write a ticket that another matchmaker has renewed in the meantime", async () => {
+    const { presence, write, recordOf, leaseWritten, soon, late } = open();
+    await write("one", soon);
+    presence.read(recordOf("one").value);
+    await write("one", late);
+    expect(await leaseWritten("one")).toBeUndefined();
+  });
+
+  it("does not renew the lease of a watched ticket that is in a match", async () => {
+    const { time, presence, write, leaseWritten, soon } = open();
+    await write("one", { ...soon, state: "assigned" });
+    presence.watch("one");
+    expect(await leaseWritten("one")).toBeUndefined();
+    time.advance(60_000);
+    expect(await leaseWritten("one")).toBeUndefined();
+  });
+
+  it("does nothing for a watched ticket that does not exist, or no longer", async () => {
+    const { time, replica, presence, errors, write, recordOf, soon } = open();
+    presence.watch("unknown");
+    await write("one", soon);
+    presence.watch("one");
+    await replica.commit([remove("ticket", "one", recordOf("one"))]);
+    for (let count = 0; count < 20; count++) {
+      time.advance(10_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(replica.get("ticket", "one")).toBeUndefined();
+    expect(errors).toEqual([]);
   });
 });

@@ -113,6 +113,65 @@ describe("an open seat of a team", () => {
   });
 });
 
+describe("the open seats of several teams", () => {
+  /** A match of two agents in each team, with one seat open in each. */
+  async function open() {
+    const house = await House.open({ profiles: [teams] });
+    await house.serve("a", { maxWorlds: 1 });
+    const red = await house.tickets(2, tagged("red"));
+    const blue = await played(house, 2, tagged("blue"));
+    for (const id of red) {
+      await house.join(id);
+    }
+    await house.reportAll();
+    await house.settle();
+    const leaveBoth = () => left(house, red[0] ?? "", blue[0] ?? "");
+    return { house, red, blue, leaveBoth };
+  }
+
+  it("are not filled by tickets of one team beyond its own", async () => {
+    const { house, blue, leaveBoth } = await open();
+    await using _house = house;
+    const ids = await house.tickets(2, tagged("red"));
+    await leaveBoth();
+    expect(await house.states(ids)).toEqual(["ASSIGNED", "WAITING"]);
+    const { backfills } = await house.admin.listBackfills({});
+    expect(backfills.map(({ openSeats }) => openSeats)).toEqual([["blue"]]);
+    expect((await rosters(house))[0]?.[1]).toEqual([blue[1]]);
+  });
+
+  it("are filled together, although the oldest ticket of both pools takes only one", async () => {
+    const { house, leaveBoth } = await open();
+    await using _house = house;
+    const both = await house.tickets(1, tagged("red", "blue"));
+    const others = [
+      ...(await house.tickets(1, tagged("red"))),
+      ...(await house.tickets(1, tagged("blue"))),
+    ];
+    await leaveBoth();
+    expect(await house.states(both)).toEqual(["ASSIGNED"]);
+    expect((await house.states(others)).toSorted()).toEqual(["ASSIGNED", "WAITING"]);
+    expect(eventsOf(house, "assigned").at(-1)).toMatchObject({ tickets: 2 });
+  });
+});
+
+it("open seats of a match without teams are filled with the oldest ticket of all pools", async () => {
+  const pools = ["red", "blue"].map((tag) =>
+    create(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] }),
+  );
+  await using house = await House.open({ profiles: [profile({ backfill: true, pools })] });
+  await house.serve("a", { maxWorlds: 1 });
+  const ids = await played(house, 2, tagged("red"));
+  const blue = await house.tickets(1, tagged("blue"));
+  const red = await house.tickets(1, tagged("red"));
+  const urgent = await house.tickets(1, { ...tagged("red"), priority: 1 });
+  await left(house, ids[0] ?? "");
+  const states = async () => (await house.states([...urgent, ...blue, ...red])).join(" ");
+  expect(await states()).toBe("ASSIGNED WAITING WAITING");
+  await left(house, ids[1] ?? "");
+  expect(await states()).toBe("ASSIGNED ASSIGNED WAITING");
+});
+
 describe("open seats", () => {
   const four = () => House.open({ profiles: [profile({ count: 4, backfill: true })] });
 
@@ -137,11 +196,8 @@ describe("open seats", () => {
     const newer = await played(house, 4);
     // The seat of the newer match opens first.
     const [freed = ""] = newer;
-    leave(house, freed);
-    await house.reportAll();
-    leave(house, older[0] ?? "");
-    await house.reportAll();
-    await house.settle();
+    await left(house, freed);
+    await left(house, older[0] ?? "");
     const [late = ""] = await house.tickets(1);
     await house.settle();
     const worldOf = async (id: string) => (await house.ticket(id)).assignment?.worldName;

@@ -198,3 +198,22 @@ describe("a server whose agents cancel their seats", () => {
     await house.settle();
   });
 });
+
+it("a world that only has an agent who is joining is not empty", async () => {
+  await using house = await House.open();
+  await house.serve("a");
+  const [first = ""] = await house.tickets(2);
+  await house.settle();
+  const emptySince = async (ticketIds: readonly string[]) => {
+    // The seat is taken, but the agent is not counted yet.
+    const worlds = [
+      { name: "gridworld-1", type: "gridworld", agents: 0, ticketIds: [...ticketIds] },
+    ];
+    await house.registry.renewServer({ serverId: "a", epoch: 1n, worlds });
+    await house.settle();
+    const [world] = (await recordsOf(house.store)).world.values();
+    return world?.emptySinceMs;
+  };
+  expect(await emptySince([])).toBe(house.time.now());
+  expect(await emptySince([first])).toBeUndefined();
+});

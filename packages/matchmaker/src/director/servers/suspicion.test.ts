@@ -105,6 +105,16 @@ describe("a suspect server", () => {
     expect(checks(house)).toBe(1);
   });
 
+  it("is not checked again for the same seat, however long it lasts", async () => {
+    await using scene = await open();
+    const { house, giveUpSeat } = scene;
+    await giveUpSeat();
+    await house.settle();
+    expect(checks(house)).toBe(1);
+    await house.pass(10_000);
+    expect(checks(house)).toBe(1);
+  });
+
   it("is not checked twice at a time", async () => {
     await using scene = await open();
     const { house, server, cancelOne } = scene;
