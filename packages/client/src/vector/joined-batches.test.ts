@@ -261,6 +261,7 @@ describe("a vector of several batches", () => {
     await expect(vector.recv()).rejects.toMatchObject(misuse(/nothing sent/));
     const opened = vector.reset();
     await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/while a step is open/));
+    await expect(vector.reset()).rejects.toMatchObject(misuse(/while a step is open/));
     await opened;
     vector.send(moves(2), [0, 1]);
     await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/while a step is open/));
@@ -278,7 +279,28 @@ describe("a vector of several batches", () => {
     expect((await vector.step(moves(2))).valid).toEqual(flags(1, 1));
     await vector.leave([1, 0]);
     await expect(vector.step(moves(2))).rejects.toMatchObject(misuse(/closed/));
+    await expect(vector.reset()).rejects.toMatchObject(misuse(/closed/));
     expect(() => vector.send(moves(2))).toThrow(/closed/);
+  });
+
+  test("refuses slots in another order, although some are in their place", async () => {
+    const { slots } = batching(2, () => long);
+    await using vector = await vectorize(4, slots);
+    await vector.reset();
+    const refusal = { code: "INVALID_ARGUMENT", origin: "client" };
+    expect(() => vector.send(moves(4), [0, 2, 1, 3])).toThrow(expect.objectContaining(refusal));
+  });
+
+  test.each([
+    ["closes", (vector: AsyncDisposable & { close(): Promise<void> }) => vector.close()],
+    ["is disposed", (vector: AsyncDisposable) => vector[Symbol.asyncDispose]()],
+  ])("leaves the slots of every server when it %s", async (_, end) => {
+    const { slots, servers } = batching(2, () => long);
+    const vector = await vectorize(4, slots);
+    await vector.reset();
+    await end(vector);
+    expect(servers).toHaveLength(4);
+    await Promise.all(servers.map(({ closed }) => closed));
   });
 
   test("keeps the step for the next recv if one recv is canceled", async () => {
@@ -367,6 +389,36 @@ describe("a lost batch", () => {
     expect([begun.first, begun.valid]).toEqual([flags(1, 1), flags(1, 1)]);
     const { observation } = await vector.step(moves(2));
     expect(observation).toMatchObject({ tick: { data: Int32Array.of(1, 1) } });
+  });
+
+  test("receives the settings of a reset after it has been recreated", async () => {
+    const isDown = [false, false];
+    const withSettings: number[] = [];
+    const { slots } = batching(2, (slot) => ({
+      ...long,
+      answer(request) {
+        if (request.case === "reset" && "level" in request.value.settings) {
+          withSettings.push(slot);
+        }
+        return isDown[slot] === true && request.case === "step"
+          ? status("NOT_FOUND", "the world is gone")
+          : undefined;
+      },
+    }));
+    await using vector = await vectorize(2, slots, soon);
+    await vector.reset();
+    isDown[1] = true;
+    await vector.step(moves(2));
+    isDown[1] = false;
+    // Begins the recreation.
+    await vector.step(moves(2));
+    let isBack = false;
+    while (!isBack) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      const { valid } = await vector.reset({ settings: () => ({ level: 1 }) });
+      isBack = valid[1] === 1;
+    }
+    expect(new Set(withSettings)).toEqual(new Set([0, 1]));
   });
 
   test("delays the step if all batches are lost", async () => {
