@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { eventsOf, House, profile } from "../../testing/house.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import { startMs } from "../../testing/start-ms.ts";
@@ -34,7 +34,22 @@ async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
     const value = { ...(entry?.value as World), ...how };
     await inner.commit([{ kind: "world", id, version: entry?.version ?? 0, value }]);
   };
-  return { house, race, worlds, change, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  return {
+    house,
+    inner,
+    race,
+    worlds,
+    change,
+    [Symbol.asyncDispose]: () => house[Symbol.asyncDispose](),
+  };
+}
+
+/** Lets time pass without reports. */
+async function silence(house: House, ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 1_000) {
+    house.time.advance(1_000);
+    await house.matchmaker.tick();
+  }
 }
 
 it("a ticket that is cancelled between two batches of overdue tickets stays cancelled", async () => {
@@ -77,6 +92,46 @@ it("an open seat is not filled if its world begins to drain before the commit", 
   };
   await house.settle();
   expect(await house.states([third])).toEqual(["WAITING"]);
+});
+
+it("a silent server that another leader has just marked as lost is reported by that one only", async () => {
+  await using scene = await overtaken({ settings: { serverLeaseMs: 15_000 } });
+  const { house, race } = scene;
+  await house.serve("a");
+  await house.settle();
+  race.rival = async (changes) => {
+    if (changes.some(({ kind }) => kind === "server")) {
+      race.rival = async () => undefined;
+      await scene.inner.commit(changes);
+    }
+    return undefined;
+  };
+  await silence(house, 16_000);
+  const { server } = await recordsOf(house.store);
+  expect(server.get("a")?.state).toBe("lost");
+  expect(eventsOf(house, "server-lost")).toEqual([]);
+});
+
+it("a server that another leader has just deleted, and that has registered again, stays registered", async () => {
+  await using scene = await overtaken();
+  const { house, race } = scene;
+  const server = await house.serve("a");
+  await house.settle();
+  race.rival = async (changes) => {
+    if (changes.some(({ kind, value }) => kind === "server" && value === undefined)) {
+      race.rival = async () => undefined;
+      await scene.inner.commit(changes);
+      await house.register(server);
+    }
+    return undefined;
+  };
+  await house.registry.deregisterServer({ serverId: "a" });
+  await silence(house, 2_000);
+  expect((await recordsOf(house.store)).server.get("a")?.state).toBe("serving");
+  expect(eventsOf(house, "server-gone")).toEqual([]);
+  const ids = await house.tickets(2);
+  await house.settle();
+  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("a world that changes while its end is committed keeps the change, and still ends", async () => {
