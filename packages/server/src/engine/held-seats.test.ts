@@ -7,6 +7,7 @@ import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
+import { wakeUp } from "../clocks/wake-up.ts";
 import { checkDefinitions } from "../definition/definition-checks.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
@@ -87,6 +88,20 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(added).toMatch(/2:4/);
   });
 
+  it("keeps the steps of others waiting when another one leaves, on the clock freeRunning", async () => {
+    const { server, world, one, two, back } = await setUp({ clock: freeRunning(), onDrop: block });
+    const third = connectPeer(server);
+    await third.join(world);
+    await third.step();
+    one.drop();
+    await quiet();
+    const waiting = two.step({ add: 4 });
+    await third.leave();
+    expect(await isBlocked(waiting)).toBe(true);
+    await (await back()).step();
+    expect((await waiting).observations["total"]).toBe(4);
+  });
+
   it("returns to its turn, and agents that wait for their turns keep waiting", async () => {
     const { log, one, two, back } = await setUpTurns();
     one.drop();
@@ -152,15 +167,20 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     await expect(late.join(world, { seat_key: keys[0] })).rejects.toThrow(/room for 2|full/);
   });
 
-  it("has its outstanding step withdrawn, without any effect", async () => {
-    const { log, one, two, back } = await setUp({ onDrop: block });
+  it.each([
+    ["lockstep", lockstep()],
+    ["wakeUp", wakeUp({ action: "sleep" })],
+  ])("has its outstanding step withdrawn, without any effect, on the clock %s", async (_, clock) => {
+    const { log, one, two, back } = await setUp({ clock, onDrop: block });
     void one.step({ add: 100 }).catch(() => {});
     await quiet();
     one.drop();
     await quiet();
     const again = await back();
     await again.step();
-    await Promise.all([again.step({ add: 1 }), two.step({ add: 2 })]);
+    const other = two.step({ add: 2 });
+    expect(await isBlocked(other)).toBe(true);
+    await Promise.all([again.step({ add: 1 }), other]);
     expect(log.filter((event) => event.startsWith("tick"))).toEqual(["tick 1:1 2:2"]);
   });
 
