@@ -92,6 +92,7 @@ it("an open seat is not filled if its world begins to drain before the commit", 
   };
   await house.settle();
   expect(await house.states([third])).toEqual(["WAITING"]);
+  expect(eventsOf(house, "assigned")).toHaveLength(1);
 });
 
 it("a silent server that another leader has just marked as lost is reported by that one only", async () => {

@@ -107,8 +107,8 @@ describe("a suspect server", () => {
 
   it("is not checked again for the same seat, however long it lasts", async () => {
     await using scene = await open();
-    const { house, giveUpSeat } = scene;
-    await giveUpSeat();
+    const { house, cancelOne } = scene;
+    await cancelOne();
     await house.settle();
     expect(checks(house)).toBe(1);
     await house.pass(10_000);
