@@ -170,19 +170,22 @@ describe("behaviour 77: an agent whose stream is lost", () => {
   it.each([
     ["lockstep", lockstep()],
     ["wakeUp", wakeUp({ action: "sleep" })],
-  ])("has its outstanding step withdrawn, without any effect, on the clock %s", async (_, clock) => {
-    const { log, one, two, back } = await setUp({ clock, onDrop: block });
-    void one.step({ add: 100 }).catch(() => {});
-    await quiet();
-    one.drop();
-    await quiet();
-    const again = await back();
-    await again.step();
-    const other = two.step({ add: 2 });
-    expect(await isBlocked(other)).toBe(true);
-    await Promise.all([again.step({ add: 1 }), other]);
-    expect(log.filter((event) => event.startsWith("tick"))).toEqual(["tick 1:1 2:2"]);
-  });
+  ])(
+    "has its outstanding step withdrawn, without any effect, on the clock %s",
+    async (_, clock) => {
+      const { log, one, two, back } = await setUp({ clock, onDrop: block });
+      void one.step({ add: 100 }).catch(() => {});
+      await quiet();
+      one.drop();
+      await quiet();
+      const again = await back();
+      await again.step();
+      const other = two.step({ add: 2 });
+      expect(await isBlocked(other)).toBe(true);
+      await Promise.all([again.step({ add: 1 }), other]);
+      expect(log.filter((event) => event.startsWith("tick"))).toEqual(["tick 1:1 2:2"]);
+    },
+  );
 
   it("resumes its seat although the loss of the old connection is not known yet", async () => {
     const { log, one, two, back } = await setUp({ onDrop: block });
