@@ -238,7 +238,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     redis.thaw();
     // Redis ran the acquire when it was thawed.
     expect(await insist(() => leadership.hold())).toBe(true);
-    await leadership.release();
+    await insist(() => leadership.release());
   });
 
   it.each([
