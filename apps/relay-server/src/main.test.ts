@@ -9,7 +9,7 @@ import { connect } from "@dm-env-rpc/client";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 import { Program } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
-import { startProgram } from "../../../packages/relay/testing/relaying.ts";
+import { dialed, startProgram } from "../../../packages/relay/testing/relaying.ts";
 
 const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const token = "0123456789abcdef";
@@ -46,6 +46,20 @@ describe("relay-server", () => {
     expect(await app.stop()).toBe(0);
     expect(app.stderr).toContain("program-joined");
     expect(app.stderr).not.toContain(token);
+  });
+
+  it("logs five refused programs, and counts the others", async () => {
+    await using file = await programsFile(`game ${token}\n`);
+    await using app = start(["--programs", file.path, "--port", "0"]);
+    const url = (await app.says(/^listening on (http:\/\/\S+)\n/)).replace("http", "ws");
+    const dials = Array.from({ length: 12 }, () => dialed(url, "a wrong token, long enough"));
+    expect((await Promise.allSettled(dials)).map(({ status }) => status)).not.toContain(
+      "fulfilled",
+    );
+    expect(await app.stop()).toBe(0);
+    const lines = app.stderr.split("\n").filter((line) => line.includes("program-refused"));
+    expect(lines).toHaveLength(6);
+    expect(lines.at(-1)).toContain('"lines":7');
   });
 
   it.each([

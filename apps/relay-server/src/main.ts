@@ -5,6 +5,7 @@ import { Health } from "@dm-env-rpc/protocol/health";
 import { type RelayEvent, serveRelay } from "@dm-env-rpc/relay";
 import { addReflection, createHealthBoard } from "@dm-env-rpc/server";
 import { serveMetrics } from "@dm-env-rpc/server/metrics";
+import { LineLimit } from "@dm-env-rpc/transport/internal";
 import { type Level, pino } from "pino";
 import { help, readFlags } from "./flags.ts";
 import { createMetrics } from "./metrics.ts";
@@ -40,6 +41,10 @@ async function main(): Promise<void> {
     );
   }
   const logger = pino({ level: flags.logLevel, base: null }, pino.destination(2));
+  // Anyone who reaches the port can cause refusals.
+  const refusals = new LineLimit((kind, lines, seconds) =>
+    logger.warn({ lines, seconds }, `${kind}: more lines were skipped`),
+  );
   const metrics = createMetrics();
   const health = createHealthBoard([]);
   const relay = await serveRelay({
@@ -63,7 +68,9 @@ async function main(): Promise<void> {
       metrics.note(event);
       const { kind, ...facts } = event;
       const err = "error" in facts ? { err: facts.error, error: undefined } : {};
-      logger[levels[kind]]({ ...facts, ...err }, kind);
+      if (kind !== "program-refused" || refusals.admits(kind)) {
+        logger[levels[kind]]({ ...facts, ...err }, kind);
+      }
     },
   });
   metrics.watch(relay);
@@ -76,6 +83,7 @@ async function main(): Promise<void> {
           onError: (error) => logger.error({ err: error }, "metrics"),
         });
   const stop = (): void => {
+    refusals.flush();
     health.stopServing();
     health.close();
     Promise.all([relay.close({ graceMs }), exporter?.close()]).then(

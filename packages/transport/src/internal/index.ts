@@ -9,6 +9,7 @@ export { fromCallError, fromConnectError, toConnectError } from "./connect-error
 export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
 export { envelope, prefixBytes } from "./envelope.ts";
 export { later } from "./later.ts";
+export { LineLimit } from "./line-limit.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { networkOf } from "./network-of.ts";
 export { RefusalCounts } from "./refusal-counts.ts";
