@@ -127,15 +127,19 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
   const gridLength = (2 * sight + 1) ** 2 * gridChannels;
   let status: ForagingStatus = "interrupted";
   let stepCount = 0;
-  /** The picture without highlights, which all agents share; undefined since the last change. */
+  /** The picture without highlights, if several agents share it; undefined since the last change. */
   let picture: Uint8Array | undefined;
 
-  function drawn(): Uint8Array {
-    if (picture === undefined) {
-      picture = new Uint8Array(height * tileSide * width * tileSide * 3);
-      drawPicture(picture, board, roster.inOrder);
+  function draw(): Uint8Array {
+    if (picture !== undefined) {
+      return picture.slice();
     }
-    return picture;
+    const out = new Uint8Array(height * tileSide * width * tileSide * 3);
+    drawPicture(out, board, roster.inOrder);
+    if (roster.inOrder.length > 1) {
+      picture = out.slice();
+    }
+    return out;
   }
 
   function standing(agent: Agent): Forager {
@@ -252,7 +256,7 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
       return out;
     },
     rgb(agent) {
-      const out = drawn().slice();
+      const out = draw();
       if (agent !== undefined) {
         highlightForager(out, board, roster.inOrder, findForager(roster, agent));
       }
