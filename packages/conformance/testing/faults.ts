@@ -38,8 +38,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     alsoBy: ["3.in-flight"],
   },
   "requests taken in the wrong order": {
-    replace: "this.#requests.push(request);",
-    by: "this.#requests.splice(Math.max(this.#next, this.#requests.length - 1), 0, request);",
+    replace: "this.#others.push(request);",
+    by: "this.#others.splice(Math.max(this.#next, this.#others.length - 1), 0, request);",
     foundBy: "3.order-of-queued-steps",
   },
   "an end that is delivered twice": {

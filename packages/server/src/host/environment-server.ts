@@ -7,6 +7,7 @@ import {
   RefusalCounts,
   RequestRates,
   systemTime,
+  ThreadShare,
   type TimeSource,
 } from "@dm-env-rpc/transport/internal";
 import { checkServer } from "../definition/definition-checks.ts";
@@ -18,7 +19,6 @@ import type { HostedWorld } from "../engine/hosted-world.ts";
 import { nameOf } from "../properties/author-questions.ts";
 import { serverProperties } from "../properties/built-in.ts";
 import { createSideChannel } from "../properties/side-channel.ts";
-import { ThreadShare } from "../session/thread-share.ts";
 import { type Authorize, createAdmission } from "./authorize.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
 import { createTakeSeat, type JoinToken } from "./join-tokens.ts";

@@ -8,6 +8,7 @@ import { ServerReflection as V1Alpha } from "@dm-env-rpc/protocol/reflection-v1a
 import { describe, expect, it, vi } from "vitest";
 import { serving } from "../../testing/network.ts";
 import { tally } from "../../testing/tally.ts";
+import { admitReflection } from "./reflection.ts";
 
 type Question = Pick<ServerReflectionRequest, "messageRequest">["messageRequest"];
 
@@ -116,7 +117,7 @@ describe("reflection", () => {
   });
 });
 
-it("serves 64 calls of reflection at a time, and refuses another until one has ended", async () => {
+it("serves 16 calls of reflection at a time from one address, and refuses another until one has ended", async () => {
   await using server = await serving({ worlds: [tally()] });
   const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: server.url }));
   const ends: (() => void)[] = [];
@@ -130,10 +131,10 @@ it("serves 64 calls of reflection at a time, and refuses another until one has e
     expect(first.done).toBe(false);
     return responses;
   };
-  const open = await Promise.all(Array.from({ length: 64 }, call));
+  const open = await Promise.all(Array.from({ length: 16 }, call));
   await expect(call()).rejects.toMatchObject({
     code: Code.ResourceExhausted,
-    rawMessage: expect.stringContaining("at most 64 at a time"),
+    rawMessage: expect.stringContaining("at most 16 at a time from one address"),
   });
   for (const end of ends) {
     end();
@@ -145,4 +146,17 @@ it("serves 64 calls of reflection at a time, and refuses another until one has e
   for (const end of ends) {
     end();
   }
+});
+
+it("serves 64 calls of reflection at a time from all addresses", () => {
+  const admit = admitReflection();
+  const callFrom = (host: number) =>
+    admit({
+      path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+      peer: { address: `192.0.2.${host}:1`, metadata: new Map(), certificate: undefined },
+    });
+  const ends = Array.from({ length: 64 }, (_, i) => callFrom(i % 4));
+  expect(() => callFrom(4)).toThrow("expected at most 64 at a time, received one more");
+  ends[0]?.();
+  callFrom(4);
 });

@@ -7,6 +7,7 @@ import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protoco
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import type { ListenOptions } from "@dm-env-rpc/transport";
+import { NetworkCounts } from "@dm-env-rpc/transport/internal";
 
 /** A request of v1 or v1alpha. */
 type Question =
@@ -35,6 +36,9 @@ type Answer =
  * not read.
  */
 const maxReflectionCalls = 64;
+
+/** Of these, the calls of one IPv4 address or one IPv6 network of 64 bits. */
+const maxCallsPerAddress = 16;
 
 const reflectionPrefix = "/grpc.reflection.";
 
@@ -79,21 +83,31 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
  */
 export function admitReflection(): NonNullable<ListenOptions["onCall"]> {
   let calls = 0;
-  return ({ path }) => {
+  const byNetwork = new NetworkCounts();
+  return ({ path, peer }) => {
     if (!path.startsWith(reflectionPrefix)) {
       return () => {};
     }
     if (calls >= maxReflectionCalls) {
-      throw new DmEnvRpcError(
-        "RESOURCE_EXHAUSTED",
-        `too many calls of reflection: expected at most ${maxReflectionCalls} at a time, received one more; end some, or try again later`,
-      );
+      throw tooManyCalls(`at most ${maxReflectionCalls} at a time`);
+    }
+    if (byNetwork.of(peer.address) >= maxCallsPerAddress) {
+      throw tooManyCalls(`at most ${maxCallsPerAddress} at a time from one address`);
     }
     calls += 1;
+    const uncount = byNetwork.add(peer.address);
     return () => {
       calls -= 1;
+      uncount();
     };
   };
+}
+
+function tooManyCalls(expected: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "RESOURCE_EXHAUSTED",
+    `too many calls of reflection: expected ${expected}, received one more; end some, or try again later`,
+  );
 }
 
 /** Services and types for reflection. */

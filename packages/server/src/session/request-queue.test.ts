@@ -54,9 +54,9 @@ describe("a queue of requests", () => {
     const queue = queueOf(100, 100);
     queue.add("a", 10);
     queue.add("b", 20);
-    expect(queue.heldBytes).toBe(30 + 2 * 256);
+    expect(queue.heldBytes).toBe(30 + 2 * 640);
     queue.take();
-    expect(queue.heldBytes).toBe(30 + 2 * 256);
+    expect(queue.heldBytes).toBe(30 + 2 * 640);
     queue.take();
     expect(queue.heldBytes).toBe(0);
   });

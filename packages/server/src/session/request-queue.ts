@@ -8,8 +8,8 @@ export interface QueueLimits {
   readonly maxQueuedBytes: number;
 }
 
-/** Memory of a request in addition to its bytes: three objects and an ArrayBuffer. */
-const requestOverheadBytes = 256;
+/** Memory of a request in addition to its bytes: a closure, three objects and an ArrayBuffer. */
+const requestOverheadBytes = 640;
 
 /** A request whose size counts. */
 type Sized = Pick<UnreadMessage<ProcessRequest>, "size">;
@@ -17,8 +17,13 @@ type Sized = Pick<UnreadMessage<ProcessRequest>, "size">;
 /** Undecoded requests of a stream that wait, in order, for an earlier request. */
 export class RequestQueue<Request extends Sized = UnreadMessage<ProcessRequest>> {
   readonly #limits: QueueLimits;
-  #requests: Request[] = [];
+  /** The first request has its own field: most queues have no other. */
+  #first: Request | undefined;
+  /** The other requests, taken ones included, until the queue is empty. */
+  #others: Request[] = [];
   #next = 0;
+  /** Requests added since the queue was empty. */
+  #added = 0;
   /** Bytes of the requests added since the queue was empty. */
   #bytes = 0;
 
@@ -27,12 +32,12 @@ export class RequestQueue<Request extends Sized = UnreadMessage<ProcessRequest>>
   }
 
   get size(): number {
-    return this.#requests.length - this.#next;
+    return this.#first === undefined ? 0 : 1 + this.#others.length - this.#next;
   }
 
   /** Memory of the queue, which keeps requests until all of them are taken. */
   get heldBytes(): number {
-    return this.#bytes + this.#requests.length * requestOverheadBytes;
+    return this.#bytes + this.#added * requestOverheadBytes;
   }
 
   /** True if reading must pause. */
@@ -42,26 +47,34 @@ export class RequestQueue<Request extends Sized = UnreadMessage<ProcessRequest>>
   }
 
   add(request: Request): void {
-    this.#requests.push(request);
+    if (this.#first === undefined) {
+      this.#first = request;
+    } else {
+      this.#others.push(request);
+    }
+    this.#added += 1;
     this.#bytes += request.size;
   }
 
   /** Removes and returns the first request, if any. */
   take(): Request | undefined {
-    if (this.size === 0) {
-      return undefined;
-    }
-    const request = this.#requests[this.#next];
-    this.#next += 1;
-    if (this.size === 0) {
+    const request = this.#first;
+    this.#first = this.#others[this.#next];
+    if (this.#first === undefined) {
       this.clear();
+    } else {
+      this.#next += 1;
     }
     return request;
   }
 
   clear(): void {
-    this.#requests = [];
+    this.#first = undefined;
+    if (this.#others.length > 0) {
+      this.#others = [];
+    }
     this.#next = 0;
+    this.#added = 0;
     this.#bytes = 0;
   }
 }

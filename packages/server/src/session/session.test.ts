@@ -21,10 +21,16 @@ function start(options: TallyOptions = {}, server: Partial<EnvironmentServerOpti
   return createEnvironmentServer({ worlds: [tally(options)], ...server });
 }
 
-/** A peer, and the number of its messages that the server has read. */
-function countingPeer(server: EnvironmentServer): { peer: Peer; taken: () => number } {
+/** A peer, and the numbers of its messages that the server has read and answered. */
+function countingPeer(server: EnvironmentServer) {
   const [client, stream] = memoryStreamPair();
   let taken = 0;
+  let answered = 0;
+  const send = stream.send.bind(stream);
+  stream.send = (response) => {
+    answered += 1;
+    return send(response);
+  };
   const begin = stream.start.bind(stream);
   stream.start = (receiver) =>
     begin({
@@ -44,7 +50,7 @@ function countingPeer(server: EnvironmentServer): { peer: Peer; taken: () => num
       onClose: (error) => receiver.onClose(error),
     });
   server.accept(stream);
-  return { peer: new Peer(client), taken: () => taken };
+  return { peer: new Peer(client), taken: () => taken, answered: () => answered };
 }
 
 /** Codecs that count the requests that the server decodes. */
@@ -186,6 +192,20 @@ describe("a session", () => {
     await Promise.all(others);
     const totals = (await Promise.all(steps)).map(({ observations }) => observations["total"]);
     expect(totals).toEqual(Array.from({ length: 100 }, (_, i) => (i * (i + 1)) / 2));
+  });
+
+  it("behaviour 3: reads one request ahead of a peer that does not read, and loses none", async () => {
+    await using server = start({}, { limits: { maxRequestsPerSecond: 0 } });
+    const { peer, taken, answered } = countingPeer(server);
+    peer.stream.pause();
+    const requests = Array.from({ length: 5_000 }, () =>
+      peer.resetWorld("unknown").catch(() => "refused"),
+    );
+    expect(await isBlocked(requests[0] as Promise<unknown>)).toBe(true);
+    expect(taken()).toBeLessThan(requests.length);
+    expect(taken() - answered()).toBe(1);
+    peer.stream.resume();
+    expect(new Set(await Promise.all(requests))).toEqual(new Set(["refused"]));
   });
 
   it("behaviour 3: stops reading at its limit of bytes and loses no request", async () => {

@@ -8,7 +8,12 @@ import {
 import { type DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ServerStream, StreamReceiver, UnreadMessage } from "@dm-env-rpc/transport";
-import { later, networkOf, type RequestRates } from "@dm-env-rpc/transport/internal";
+import {
+  later,
+  networkOf,
+  type RequestRates,
+  type ThreadShare,
+} from "@dm-env-rpc/transport/internal";
 import { everyRole, type Roles } from "../definition/roles.ts";
 import type { Reply } from "../engine/requests.ts";
 import { answer, errorResponse } from "../engine/responses.ts";
@@ -22,17 +27,17 @@ import { type QueueLimits, RequestQueue } from "./request-queue.ts";
 import { checkRequest } from "./request-roles.ts";
 import type { TakenSeat } from "./seat-tokens.ts";
 import { StreamSpans, type TracedRequest } from "./stream-spans.ts";
-import type { ThreadShare } from "./thread-share.ts";
 import { unanswerable } from "./unanswerable.ts";
 import { handleWorldRequest, type WorldRequestsHost } from "./world-requests.ts";
 
 type Request = ProcessRequest | Malformed;
 
 /**
- * Maximum size in bytes of a message that is decoded on arrival, in case it is a LeaveWorldRequest:
+ * Maximum size in bytes and first byte of a message that is decoded on arrival, in case it is a LeaveWorldRequest:
  * a leave may overtake earlier requests. An empty LeaveWorldRequest has 2 bytes.
  */
 const maxLeaveBytes = 16;
+const leaveTag = 0x32;
 
 /** The server, as a session uses it. */
 export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits {
@@ -152,12 +157,14 @@ export class Session implements StreamReceiver<ProcessRequest> {
   onUnread(message: UnreadMessage<ProcessRequest>): void {
     this.#idle = 0;
     this.#queue.add(message);
-    if (message.size <= maxLeaveBytes && isLeave(message.read(), message.size)) {
+    if (mayBeLeave(message) && message.read().case === "leaveWorld") {
       this.#leaves += 1;
       this.#letOut();
     }
     this.#pump();
-    if (this.#queue.isFull && !this.#paused) {
+    // Only an unanswered request is worth reading ahead: a later leave ends its wait.
+    const isAhead = this.#busy ? this.#queue.isFull : this.#queue.size > 0;
+    if (isAhead && !this.#paused) {
       this.#paused = true;
       this.#stream.pause();
     }
@@ -206,7 +213,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
         break;
       }
       const request = unread.read();
-      if (isLeave(request, unread.size)) {
+      if (mayBeLeave(unread) && request.case === "leaveWorld") {
         this.#leaves -= 1;
       }
       this.#begin(request);
@@ -216,7 +223,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     if (this.#queue.size > 0) {
       return;
     }
-    if (this.#paused && !this.#closed) {
+    if (this.#paused && !this.#closed && !this.#full) {
       this.#paused = false;
       this.#stream.resume();
     }
@@ -229,11 +236,13 @@ export class Session implements StreamReceiver<ProcessRequest> {
       return;
     }
     this.#waiting = true;
-    this.#share.wait(this.#network, () => {
-      this.#waiting = false;
-      this.#pump();
-    });
+    this.#share.wait(this.#network, this.#onTurn);
   }
+
+  readonly #onTurn = (): void => {
+    this.#waiting = false;
+    this.#pump();
+  };
 
   /** Lets a leave take effect although an earlier request waits for other agents (behaviour 67). */
   #letOut(): void {
@@ -390,7 +399,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     if (kind === "leaveWorld" || isTrusted) {
       return;
     }
-    const refusal = this.#host.rates.refusal(this.address);
+    const refusal = this.#host.rates.refusalOf(this.#network);
     if (refusal !== undefined) {
       throw refusal;
     }
@@ -468,8 +477,8 @@ export class Session implements StreamReceiver<ProcessRequest> {
   }
 }
 
-function isLeave(request: Request, bytes: number): boolean {
-  return bytes <= maxLeaveBytes && request.case === "leaveWorld";
+function mayBeLeave({ size, firstByte }: UnreadMessage<ProcessRequest>): boolean {
+  return size <= maxLeaveBytes && firstByte === leaveTag;
 }
 
 /** Returns a function that calls `hold` of a join token's seat. */

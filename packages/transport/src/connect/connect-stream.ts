@@ -16,6 +16,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { fromConnectError } from "../internal/connect-errors.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
+import { highWaterBytes, lowWaterBytes } from "../limits/limits.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
 import { fromGenerated, toGenerated } from "./generated-messages.ts";
@@ -99,6 +100,7 @@ export function createProcessHandler({
       },
       errorOf: (error) => fromConnectError(error, "connection"),
       tooLargeOf: (error) => tooLargeForConnect(error, "server", maxRequestBytes, requestLimit),
+      highWaterBytes: () => (account.isTight ? lowWaterBytes : highWaterBytes),
       onDone: () => {
         uncount();
         account.close();

@@ -2,7 +2,6 @@
 
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { toConnectError } from "../internal/connect-errors.ts";
-import { highWaterBytes } from "../limits/limits.ts";
 import {
   deliver,
   type MessageStream,
@@ -34,6 +33,8 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
    * any other error.
    */
   readonly tooLargeOf?: ((error: unknown) => DmEnvRpcError | undefined) | undefined;
+  /** Returns how many bytes may wait for Connect before `send` returns false. */
+  readonly highWaterBytes: () => number;
   /** Called when the stream is done, with the error if it failed. */
   readonly onDone: (error: Error | undefined) => void;
   /** True if the end of this side ends the call, as it does for a server. */
@@ -125,7 +126,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
     this.#outbox.push(carried);
     this.#outboxBytes += carried.bytes;
-    if (this.#outboxBytes < highWaterBytes) {
+    if (this.#outboxBytes < this.#options.highWaterBytes()) {
       return true;
     }
     this.#needsDrain = true;
@@ -226,7 +227,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   }
 
   #drain(): void {
-    if (!this.#needsDrain || this.#outboxBytes > highWaterBytes / 2) {
+    if (!this.#needsDrain || this.#outboxBytes > this.#options.highWaterBytes() / 2) {
       return;
     }
     this.#needsDrain = false;

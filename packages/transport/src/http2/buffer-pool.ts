@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-const stepBytes = 32 * 1024;
+const stepBytes = 8 * 1024;
 
 /**
  * Buffers for large outgoing messages, reused once they are written.

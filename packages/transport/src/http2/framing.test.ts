@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { createBufferPool } from "./buffer-pool.ts";
 import { Deframer } from "./framing.ts";
 
 const limit = 1024 * 1024;
+const pool = createBufferPool(limit);
 
 function frame(body: Uint8Array, flags = 0): Buffer {
   const header = Buffer.alloc(5);
@@ -30,7 +32,7 @@ const bodies = [
 test("messages are found at every split of the bytes", () => {
   const bytes = Buffer.concat(bodies.map((body) => frame(body)));
   for (let cut = 0; cut <= bytes.length; cut++) {
-    const deframer = new Deframer(limit);
+    const deframer = new Deframer(limit, pool);
     deframer.push(bytes.subarray(0, cut));
     const found = readAll(deframer);
     deframer.push(bytes.subarray(cut));
@@ -42,7 +44,7 @@ test("messages are found at every split of the bytes", () => {
 });
 
 test("messages are found byte by byte", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   const found: Buffer[] = [];
   for (const byte of Buffer.concat(bodies.map((body) => frame(body)))) {
     deframer.push(Buffer.of(byte));
@@ -63,7 +65,7 @@ test("messages are found in any chunks, read at once or later", () => {
       fc.nat(7),
       (messages, cuts, readNow, lead) => {
         const bytes = Buffer.concat(messages.map((body) => frame(body)));
-        const deframer = new Deframer(limit);
+        const deframer = new Deframer(limit, pool);
         deframer.lead = lead;
         const found: Buffer[] = [];
         let at = 0;
@@ -83,7 +85,7 @@ test("messages are found in any chunks, read at once or later", () => {
 });
 
 test("a message that lies in one chunk is not copied", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   const chunk = Buffer.concat([frame(Buffer.from("one")), frame(Buffer.from("two"))]);
   deframer.push(chunk);
   expect(deframer.next()).toBe(true);
@@ -94,7 +96,7 @@ test("a message that lies in one chunk is not copied", () => {
 });
 
 test("a message of several chunks has separate memory, and starts at the given offset", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   deframer.lead = 3;
   const bytes = frame(Buffer.alloc(100_000, 9));
   deframer.push(bytes.subarray(0, 50_000));
@@ -107,7 +109,7 @@ test("a message of several chunks has separate memory, and starts at the given o
 });
 
 test("a message that is announced but not sent allocates only the bytes that were sent", () => {
-  const deframer = new Deframer(64 * limit);
+  const deframer = new Deframer(64 * limit, pool);
   const header = Buffer.alloc(5);
   header.writeUInt32BE(60 * limit, 1);
   deframer.push(Buffer.concat([header, Buffer.alloc(10)]));
@@ -122,8 +124,30 @@ test("a message that is announced but not sent allocates only the bytes that wer
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(512 * 1024);
 });
 
+test("messages of which only a part arrives fill the same memory, one after the other", () => {
+  const seen = new Set<Buffer>();
+  const watched = {
+    take(bytes: number): Buffer {
+      const buffer = pool.take(bytes);
+      seen.add(buffer);
+      return buffer;
+    },
+    give: pool.give,
+  };
+  for (let i = 0; i < 100; i++) {
+    const deframer = new Deframer(64 * limit, watched);
+    const part = Buffer.alloc(500_000);
+    part.writeUInt32BE(60 * limit, 1);
+    deframer.push(part);
+    expect(deframer.next()).toBe(false);
+    expect(deframer.bufferedBytes).toBe(part.length - 5);
+    deframer.clear();
+  }
+  expect(seen.size).toBe(Math.ceil((500_000 - 16 * 1024) / (64 * 1024)));
+});
+
 test("a length above the limit is refused before its first byte arrives", () => {
-  const deframer = new Deframer(1_000);
+  const deframer = new Deframer(1_000, pool);
   deframer.push(frame(Buffer.alloc(1_000)));
   expect(deframer.next()).toBe(true);
   deframer.push(Buffer.of(0, 0, 0, 0x03, 0xe9));
@@ -137,7 +161,7 @@ test("a length above the limit is refused before its first byte arrives", () => 
 });
 
 test("a flag that gRPC does not know is malformed", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   deframer.push(frame(Buffer.from("?"), 2));
   expect(deframer.next()).toBe(false);
   expect(deframer.failure?.code).toBe("INTERNAL");
@@ -145,7 +169,7 @@ test("a flag that gRPC does not know is malformed", () => {
 });
 
 test("the compressed flag applies to each message separately", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   deframer.push(Buffer.concat([frame(Buffer.from("a"), 1), frame(Buffer.from("b"), 0)]));
   expect([deframer.next(), deframer.compressed]).toEqual([true, true]);
   expect([deframer.next(), deframer.compressed]).toEqual([true, false]);
@@ -153,7 +177,7 @@ test("the compressed flag applies to each message separately", () => {
 
 test("an end inside a header or a body is detected", () => {
   for (const length of [1, 4, 5, 7]) {
-    const deframer = new Deframer(limit);
+    const deframer = new Deframer(limit, pool);
     deframer.push(frame(Buffer.from("abc")).subarray(0, length));
     expect(deframer.next()).toBe(false);
     expect(deframer.isInsideMessage).toBe(true);
@@ -161,7 +185,7 @@ test("an end inside a header or a body is detected", () => {
 });
 
 test("small chunks count for more than their bytes while they wait", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   for (let i = 0; i < 300; i++) {
     deframer.push(Buffer.of(0));
   }
@@ -169,7 +193,7 @@ test("small chunks count for more than their bytes while they wait", () => {
 });
 
 test("read chunks are released, and clear drops the rest", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   deframer.push(frame(Buffer.alloc(1_000)));
   expect(deframer.next()).toBe(true);
   expect(deframer.next()).toBe(false);
@@ -189,7 +213,7 @@ test("a message is assembled in spare memory, unless that is too small or far to
     [120_000, true],
     [120_001, false],
   ] as const) {
-    const deframer = new Deframer(limit);
+    const deframer = new Deframer(limit, pool);
     const spare = Buffer.alloc(size);
     deframer.spare = spare;
     for (const half of [frame(body).subarray(0, 9), frame(body).subarray(9)]) {
@@ -203,7 +227,7 @@ test("a message is assembled in spare memory, unless that is too small or far to
 });
 
 test("a chunk of which little is left is released, and what is left is read later", () => {
-  const deframer = new Deframer(limit);
+  const deframer = new Deframer(limit, pool);
   const read = Buffer.alloc(64 * 1024);
   frame(Buffer.alloc(60_000, 1)).copy(read);
   frame(Buffer.from("abc")).copy(read, 60_005);

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { tooLarge } from "../limits/too-large.ts";
+import type { BufferPool } from "./buffer-pool.ts";
 import { ChunkMemory } from "./chunk-memory.ts";
+import { Parts } from "./parts.ts";
 import { owned } from "./read-ahead.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** The first allocation for an incomplete message; it grows as bytes arrive. */
+/** A message of this size is allocated as a whole when its first bytes arrive. */
 const firstAllocationBytes = 16 * 1024;
 
 /**
@@ -16,11 +18,8 @@ const firstAllocationBytes = 16 * 1024;
  */
 const chunkOverheadBytes = 256;
 
-/**
- * Memory of an incomplete message grows by this factor. A large factor costs little, because the system provides pages only as
- * they are filled; a small one leaves more outgrown memory to the garbage collector.
- */
-const growth = 4;
+/** A larger message is allocated as a whole once this share of it has arrived; the system provides pages as they are filled. */
+const wholeShare = 1 / 4;
 
 /** Spare memory is dropped when it is more than this many times the size needed. */
 const maxSpare = 4;
@@ -29,9 +28,9 @@ const maxSpare = 4;
  * Splits a stream of bytes into gRPC's length-prefixed messages.
  *
  * `push` takes chunks as they arrive, `next` finds the messages in them one by one. A message within one chunk
- * is not copied; one that spans several chunks is assembled in memory that no other message shares. That
- * memory grows as bytes arrive: an announced length is only allocated up front once a message of that length
- * has arrived.
+ * is not copied; one that spans several chunks is assembled in memory that no other message shares. An announced
+ * length is only allocated once a part of it has arrived, or a message of that length before; until then, the bytes
+ * wait in reused memory.
  */
 export class Deframer {
   /** The bytes of the message that `next` found, from `start` to `end`. */
@@ -60,15 +59,22 @@ export class Deframer {
   #waitingBytes = 0;
   #flags = 0;
   #headerLength = 0;
+  /** True if `#bodyLength` of `#bodySize` bytes of a message have arrived, in `#parts` or else in `#body`. */
+  #isInBody = false;
+  readonly #parts: Parts;
   #body: Buffer | undefined;
   #bodyLength = 0;
   #bodySize = 0;
   #bodyStart = 0;
   #trustedBytes = firstAllocationBytes;
 
-  /** @param side Side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`). */
-  constructor(maxMessageBytes: number, side: "client" | "server" = "server") {
+  /**
+   * @param pool Memory for the first part of large messages.
+   * @param side Side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`).
+   */
+  constructor(maxMessageBytes: number, pool: BufferPool, side: "client" | "server" = "server") {
     this.#maxMessageBytes = maxMessageBytes;
+    this.#parts = new Parts(pool);
     this.#side = side;
     this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
   }
@@ -85,7 +91,7 @@ export class Deframer {
 
   /** True if the pushed bytes end inside a message; valid once `next` has returned false. */
   get isInsideMessage(): boolean {
-    return this.#headerLength > 0 || this.#body !== undefined;
+    return this.#headerLength > 0 || this.#isInBody;
   }
 
   /** Appends a chunk, which must not change afterwards. */
@@ -106,8 +112,8 @@ export class Deframer {
       if (this.#at === this.#chunk.length && !this.#nextChunk()) {
         return false;
       }
-      if (this.#body !== undefined) {
-        if (this.#collectBody(this.#body)) {
+      if (this.#isInBody) {
+        if (this.#collectBody()) {
           return true;
         }
         continue;
@@ -142,8 +148,9 @@ export class Deframer {
         return true;
       }
       this.#bodyStart = this.lead;
-      this.#body = this.#takeSpare() ?? this.#allocate();
+      this.#body = this.#takeSpare();
       this.#bodyLength = 0;
+      this.#isInBody = true;
     }
     return false;
   }
@@ -170,13 +177,11 @@ export class Deframer {
     this.#waiting.length = 0;
     this.#waitingBytes = 0;
     this.#headerLength = 0;
+    this.#isInBody = false;
     this.#body = undefined;
     this.#bodyLength = 0;
+    this.#parts.clear();
     this.spare = undefined;
-  }
-
-  #allocate(): Buffer {
-    return Buffer.allocUnsafeSlow(this.#bodyStart + Math.min(this.#bodySize, this.#trustedBytes));
   }
 
   #takeSpare(): Buffer | undefined {
@@ -242,28 +247,28 @@ export class Deframer {
     return true;
   }
 
-  #collectBody(started: Buffer): boolean {
-    const length = Math.min(this.#bodySize - this.#bodyLength, this.#chunk.length - this.#at);
-    const needed = this.#bodyLength + length;
-    let body = started;
+  #collectBody(): boolean {
+    const chunk = this.#chunk;
+    const end = Math.min(chunk.length, this.#at + this.#bodySize - this.#bodyLength);
+    const needed = this.#bodyLength + end - this.#at;
+    const body = this.#body ?? this.#wholeFor(needed);
     const start = this.#bodyStart;
-    if (start + needed > body.length) {
-      const room = Math.min(this.#bodySize, Math.max(needed, growth * body.length));
-      body = Buffer.allocUnsafeSlow(start + room);
-      started.copy(body, start, start, start + this.#bodyLength);
-      this.#body = body;
+    if (body === undefined) {
+      this.#parts.add(chunk, this.#at, end);
+    } else {
+      chunk.copy(body, start + this.#bodyLength, this.#at, end);
     }
-    this.#chunk.copy(body, start + this.#bodyLength, this.#at, this.#at + length);
-    this.#at += length;
-    if (this.#at === this.#chunk.length && !this.#isViewed) {
-      this.#chunkMemory?.copied(this.#chunk);
+    this.#at = end;
+    if (end === chunk.length && !this.#isViewed) {
+      this.#chunkMemory?.copied(chunk);
     }
     this.#bodyLength = needed;
-    if (needed < this.#bodySize) {
+    if (body === undefined || needed < this.#bodySize) {
       return false;
     }
     // A peer that has sent a message of this size may cause an allocation of this size.
     this.#trustedBytes = Math.max(this.#trustedBytes, needed);
+    this.#isInBody = false;
     this.#body = undefined;
     this.#bodyLength = 0;
     this.source = body;
@@ -271,6 +276,18 @@ export class Deframer {
     this.end = start + needed;
     this.assembled = true;
     return true;
+  }
+
+  /** Allocates the message as a whole if `arrived` bytes of it justify that; otherwise returns undefined. */
+  #wholeFor(arrived: number): Buffer | undefined {
+    const size = this.#bodySize;
+    if (size > this.#trustedBytes && arrived < wholeShare * size) {
+      return undefined;
+    }
+    const start = this.#bodyStart;
+    this.#body = Buffer.allocUnsafeSlow(start + size);
+    this.#parts.moveTo(this.#body, start);
+    return this.#body;
   }
 }
 

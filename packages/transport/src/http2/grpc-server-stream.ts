@@ -69,9 +69,10 @@ export class GrpcServerStream
     }
     this.dropUnwritten();
     if (this.ended || this.http2.writableLength > 0) {
-      // Trailers would wait for a peer that does not read.
+      // Trailers would wait for a peer that does not read, and so would the reset without `destroy`.
       this.finish(error);
       this.#reset(resetOf(error));
+      this.http2.destroy();
     } else {
       this.#endWith(error);
       this.finish(error);

@@ -2,8 +2,9 @@
 import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from "node:http2";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { prefixBytes } from "../internal/envelope.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
-import { chunksPerBurst, highWaterBytes, holdBytes } from "../limits/limits.ts";
+import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import {
   deliverBytes,
   type MessageStream,
@@ -100,7 +101,7 @@ export abstract class Http2MessageStream<
   #flushScheduled = false;
   readonly #flushLater = (): void => {
     this.#flushScheduled = false;
-    this.flush();
+    this.#flushUnlessBlocked();
   };
 
   readonly #goOn = (): void => {
@@ -116,7 +117,7 @@ export abstract class Http2MessageStream<
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
     this.#side = options.side;
-    this.#deframer = new Deframer(options.maxMessageBytes, options.side);
+    this.#deframer = new Deframer(options.maxMessageBytes, options.pool, options.side);
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {
@@ -124,7 +125,9 @@ export abstract class Http2MessageStream<
       },
       get unreportedBytes() {
         const { readableLength, writableLength } = stream.http2;
-        const readAhead = readableLength + (stream.#readAhead?.overheadBytes ?? 0);
+        // Requests of a peer that does not read its responses count twice: others need the memory more.
+        const weight = stream.#needsDrain ? 2 : 1;
+        const readAhead = weight * (readableLength + (stream.#readAhead?.overheadBytes ?? 0));
         return readAhead + stream.#queuedBytes + writableLength + stream.#outbox.bytes;
       },
       fail: (error) => {
@@ -143,7 +146,6 @@ export abstract class Http2MessageStream<
       this.#account?.close();
       this.onClosed();
     });
-    this.http2.on("drain", () => this.#onDrain());
   }
 
   start(receiver: StreamReceiver<Received>): void {
@@ -165,7 +167,7 @@ export abstract class Http2MessageStream<
       this.#flushScheduled = true;
       process.nextTick(this.#flushLater);
     }
-    if (this.#outbox.bytes + this.http2.writableLength < highWaterBytes) {
+    if (this.#hasRoom()) {
       return true;
     }
     this.#needsDrain = true;
@@ -275,9 +277,19 @@ export abstract class Http2MessageStream<
     this.http2.uncork();
   }
 
+  /**
+   * Flushes, unless memory is tight and the peer has not taken the last write: its next messages then share one write,
+   * rather than take a kilobyte of objects each.
+   */
+  #flushUnlessBlocked(): void {
+    if (this.#account?.isTight !== true || this.http2.writableLength === 0) {
+      this.flush();
+    }
+  }
+
   #write({ bytes, pooled }: Piece): void {
     if (pooled === undefined) {
-      this.http2.write(bytes);
+      this.http2.write(bytes, this.#onWritten);
       return;
     }
     this.http2.write(bytes, (error) => {
@@ -285,7 +297,16 @@ export abstract class Http2MessageStream<
       if (!error && !this.http2.destroyed) {
         this.#pool.give(pooled);
       }
+      this.#account?.countWritten();
+      this.#onWritten();
     });
+    this.#account?.countWritten();
+  }
+
+  /** True if the stream may buffer more for its peer. */
+  #hasRoom(): boolean {
+    const unread = this.#outbox.bytes + this.http2.writableLength;
+    return unread < lowWaterBytes || (unread < highWaterBytes && this.#account?.isTight !== true);
   }
 
   /** Drops the pending messages. */
@@ -343,6 +364,7 @@ export abstract class Http2MessageStream<
     const account = this.#account;
     if (account !== undefined) {
       this.#readAhead ??= new ReadAhead(this.http2, {
+        pieceBytes: prefixBytes, // Whole requests may be short.
         onGrowth: () => account.count(),
         onPiece: () => this.#countPiece(),
       });
@@ -438,7 +460,7 @@ export abstract class Http2MessageStream<
     if (!this.discarding && !this.#isBlocked() && deframer.failure !== undefined) {
       this.#failReading(receiver, deframer.failure);
     }
-    this.flush();
+    this.#flushUnlessBlocked();
     if (this.discarding || this.#isBlocked()) {
       return;
     }
@@ -513,16 +535,15 @@ export abstract class Http2MessageStream<
     });
   }
 
-  #onDrain(): void {
-    if (
-      !this.#needsDrain ||
-      this.done ||
-      this.ended ||
-      this.#outbox.bytes + this.http2.writableLength >= highWaterBytes
-    ) {
+  /** Called after each write; node:http2 only emits "drain" after one of 64 KiB. */
+  readonly #onWritten = (): void => {
+    if (this.#outbox.bytes > 0 && !this.#delivering && !this.#flushScheduled) {
+      this.#flushUnlessBlocked();
+    }
+    if (!this.#needsDrain || this.done || this.ended || !this.#hasRoom()) {
       return;
     }
     this.#needsDrain = false;
     this.#receiver?.onDrain();
-  }
+  };
 }

@@ -63,7 +63,7 @@ test("taken pieces never change", () => {
         }
         taken.push(...outbox.take().map(({ bytes }) => bytes));
       }
-      const deframer = new Deframer(100_000);
+      const deframer = new Deframer(100_000, createBufferPool(0));
       for (const bytes of taken) {
         deframer.push(bytes);
       }

@@ -11,6 +11,7 @@ function watched() {
   let growths = 0;
   let pieces = 0;
   const readAhead = new ReadAhead(stream, {
+    pieceBytes: 5,
     onGrowth: () => {
       growths += 1;
     },

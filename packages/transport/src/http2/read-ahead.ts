@@ -7,9 +7,6 @@ const chunkOverheadBytes = 256;
 /** A chunk keeps the memory of a whole read alive. A chunk that is less than this share of the read is copied. */
 const pinnedShare = 1 / 4;
 
-/** No client sends many chunks that are shorter than the prefix of a message. */
-const prefixBytes = 5;
-
 /** Copies a chunk that would keep much more memory than its own bytes. */
 export function owned(chunk: Buffer): Buffer {
   if (chunk.length >= pinnedShare * chunk.buffer.byteLength) {
@@ -20,11 +17,13 @@ export function owned(chunk: Buffer): Buffer {
   return copy;
 }
 
-/** Events of read-ahead. */
-interface ReadAheadEvents {
+/** Options of read-ahead. */
+interface ReadAheadOptions {
+  /** Size in bytes below which a chunk is a piece. */
+  readonly pieceBytes: number;
   /** A chunk arrived while the consumer was behind; `readableLength` includes it. */
   onGrowth(): void;
-  /** A chunk arrived that is so short that clients hardly ever send one. */
+  /** A piece arrived. */
   onPiece(): void;
 }
 
@@ -36,7 +35,7 @@ export class ReadAhead {
   /** Overhead of the chunks since the consumer fell behind, in bytes. */
   overheadBytes = 0;
 
-  constructor(http2: Readable, events: ReadAheadEvents) {
+  constructor(http2: Readable, options: ReadAheadOptions) {
     const push = http2.push.bind(http2);
     // node:http2 calls this method for each DATA frame, and has no event for a stream that is paused.
     http2.push = (chunk: Buffer | null): boolean => {
@@ -47,10 +46,10 @@ export class ReadAhead {
       this.overheadBytes = isBehind ? this.overheadBytes + chunkOverheadBytes : 0;
       const isWanted = push(isBehind ? owned(chunk) : chunk);
       if (isBehind) {
-        events.onGrowth();
+        options.onGrowth();
       }
-      if (chunk.length < prefixBytes) {
-        events.onPiece();
+      if (chunk.length < options.pieceBytes) {
+        options.onPiece();
       }
       return isWanted;
     };

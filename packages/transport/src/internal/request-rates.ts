@@ -28,6 +28,7 @@ export class RequestRates {
   readonly #refusals: RefusalCounts;
   readonly #buckets = new Map<string, Bucket>();
   #forgetAt = leastRemembered;
+  #error: DmEnvRpcError | undefined;
 
   /** @param perSecond Requests per second that one address may send; 0 for no limit. */
   constructor(perSecond: number, options: RequestRatesOptions = {}) {
@@ -42,11 +43,16 @@ export class RequestRates {
    * many; otherwise undefined.
    */
   refusal(address: string): DmEnvRpcError | undefined {
+    return this.refusalOf(networkOf(address));
+  }
+
+  /** Counts a request of a network (`networkOf`) as `refusal` does. */
+  refusalOf(network: string): DmEnvRpcError | undefined {
     if (this.#perSecond === 0) {
       return undefined;
     }
     const nowMs = this.#now();
-    const bucket = this.#bucketOf(networkOf(address), nowMs);
+    const bucket = this.#bucketOf(network, nowMs);
     bucket.requests = this.#left(bucket, nowMs);
     bucket.atMs = nowMs;
     if (bucket.requests >= 1) {
@@ -54,10 +60,12 @@ export class RequestRates {
       return undefined;
     }
     this.#refusals.count("maxRequestsPerSecond");
-    return new DmEnvRpcError(
+    // The same for all: a flood would spend a quarter of its time on the stacks of errors.
+    this.#error ??= new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
       `too many requests: expected at most ${this.#perSecond} per second from one address (steps are not counted), received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)`,
     );
+    return this.#error;
   }
 
   /** Number of addresses that are remembered. */

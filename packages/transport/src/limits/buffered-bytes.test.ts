@@ -3,8 +3,19 @@ import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { Health } from "@dm-env-rpc/protocol/health";
-import { frameTypes, http2Frame } from "@dm-env-rpc/tests-processes";
+import {
+  emptySettings,
+  frameFlags,
+  frameTypes,
+  headersOfCall,
+  http2Frame,
+  preface,
+} from "@dm-env-rpc/tests-processes";
 import { describe, expect, test, vi } from "vitest";
+import { openConnectStream } from "../open/open-connect-stream.ts";
+import { openStream } from "../open/open-stream.ts";
+import type { OpenedStream } from "../open/opened-stream.ts";
+import { reachableArrayBuffers } from "../testing/memory.ts";
 import { stepRequest, stepResponse } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
@@ -154,6 +165,27 @@ test("bytes that node:http2 reads ahead for a paused stream count", async () => 
   }
 });
 
+test("requests that are read ahead count twice while their peer does not read the responses", async () => {
+  await using server = await serving({ maxBufferedBytes: 4_000_000 });
+  await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
+  await using hearing = rawCall(server.address);
+  const message = frame(bytesOf(stepRequest(1000)));
+  const requests = Buffer.concat(Array<Buffer>(1_700).fill(message));
+  const recorders = [];
+  for (const call of [deaf, hearing]) {
+    const stream = await server.next();
+    const pauses = { onMessage: () => stream.pause() };
+    recorders.push(record(stream, pauses));
+    if (call === deaf) {
+      stream.send(stepResponse(300_000));
+    }
+    call.http2.write(requests);
+  }
+  const [unread, read] = recorders;
+  expect(await unread?.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  expect(read?.error).toBe(undefined);
+});
+
 test("an answer that a peer does not read counts, and ends only its stream", async () => {
   await using server = await serving({ maxBufferedBytes: 1_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
@@ -205,6 +237,70 @@ test("an answer over Connect counts while its client does not read it", async ()
   expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
 });
 
+describe("while more than a quarter of the limit is buffered", () => {
+  test("the accounts of all streams are tight", () => {
+    const buffered = new BufferedBytes({
+      maxBufferedBytes: 1_000,
+      maxBufferedBytesPerConnection: 1_000,
+      stalledMessageMs: 0,
+    });
+    const holder = { isWaitingForPeer: false, unreportedBytes: 0, fail: () => {} };
+    const account = buffered.open(connectionBytes("192.0.2.1:1"), holder);
+    const other = buffered.open(connectionBytes("192.0.2.2:1"), holder);
+    account.hold(250);
+    expect(other.isTight).toBe(false);
+    account.hold(251);
+    expect(other.isTight).toBe(true);
+    account.close();
+    expect(other.isTight).toBe(false);
+    buffered.stop();
+  });
+
+  test.each<[string, (address: string) => Promise<OpenedStream>]>([
+    ["gRPC", (address) => openStream(address)],
+    ["WebSocket", (address) => openStream(`ws://${address}`)],
+    ["Connect", (address) => openConnectStream(address)],
+  ])(
+    "a stream over %s is full at 16 KiB, and drains when its peer reads",
+    async (_carrier, open) => {
+      await using server = await serving({ maxBufferedBytes: 4_000_000 });
+      await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
+      const toDeaf = await server.next();
+      record(toDeaf);
+      toDeaf.send(stepResponse(2_000_000));
+      await new Promise((resolve) => setImmediate(resolve)); // `send` writes at the end of the turn.
+      const client = await open(server.address);
+      const received = record(client);
+      const stream = await server.next();
+      const served = record(stream);
+      let sent = 1;
+      while (stream.send(stepResponse(20_000))) {
+        sent += 1;
+      }
+      expect(sent).toBeLessThan(5);
+      await served.seen("drain");
+      await received.seen("message", sent);
+      await client.close();
+      deaf.http2.close();
+    },
+  );
+});
+
+test("a stream that ends for a peer that does not read frees its bytes at once", async () => {
+  await using server = await serving({ maxBufferedBytes: 4_000_000 });
+  await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
+  const stream = await server.next();
+  const served = record(stream);
+  const before = reachableArrayBuffers();
+  deaf.socket.pause();
+  stream.send(stepResponse(8_000_000));
+  await served.closed;
+  for (let turn = 0; turn < 5; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(reachableArrayBuffers() - before).toBeLessThan(4_000_000);
+});
+
 describe("above the limit", () => {
   const limits = {
     maxBufferedBytes: 100,
@@ -239,6 +335,27 @@ describe("above the limit", () => {
       }
     }
     expect(failed).toEqual(["192.0.2.2:4 0"]);
+    buffered.stop();
+  });
+
+  test("thousands of streams are not looked at again for each chunk", () => {
+    const buffered = new BufferedBytes(limits);
+    let looks = 0;
+    const holder = {
+      isWaitingForPeer: false,
+      get unreportedBytes() {
+        looks += 1;
+        return 0;
+      },
+      fail: () => {},
+    };
+    const streams = Array.from({ length: 4_000 }, (_, i) =>
+      buffered.open(connectionBytes(`192.0.2.1:${i}`), holder),
+    );
+    for (const stream of streams) {
+      stream.hold(1);
+    }
+    expect(looks).toBeLessThan(10 * streams.length);
     buffered.stop();
   });
 
@@ -376,4 +493,24 @@ test("a message of 10,000 DATA frames of one byte ends its stream, and one of 1,
   const error = await stream.closed;
   expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
   expect(String(error)).toContain("too many pieces");
+});
+
+test("a call of another service that arrives in 10,000 pieces is reset", async () => {
+  await using server = await serving({ routes: withLongList });
+  await using peer = rawPeer(server.listener.port);
+  const received: Buffer[] = [];
+  peer.socket.on("data", (chunk: Buffer) => received.push(chunk));
+  const call = headersOfCall(listPath[":path"]);
+  const pieces = Array.from({ length: 10_000 }, () =>
+    http2Frame(frameTypes.data, 0, 1, Buffer.alloc(6)),
+  );
+  peer.write(
+    preface,
+    emptySettings,
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, 1, call),
+  );
+  peer.write(...pieces);
+  const enhanceYourCalm = Buffer.of(0, 0, 0, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  const reset = http2Frame(frameTypes.rstStream, 0, 1, enhanceYourCalm);
+  await vi.waitFor(() => expect(Buffer.concat(received).includes(reset)).toBe(true), 10_000);
 });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { later } from "../internal/later.ts";
 import { networkOf } from "../internal/network-of.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
@@ -13,6 +14,12 @@ const alertMs = 20;
 
 /** "Much" begins at this share of `maxBufferedBytes`. */
 const alertShare = 1 / 8;
+
+/** Above this share of `maxBufferedBytes`, accounts are tight. */
+const tightShare = 1 / 4;
+
+/** Streams that are looked at in a millisecond, on average, above `maxBufferedBytes`. */
+const entriesPerMs = 256;
 
 /** Surveys take at most one part in `surveyShare` of the thread's time, unless that would delay the next one by more than `latestMs`. */
 const surveyShare = 50;
@@ -54,12 +61,22 @@ export interface ByteHolder {
 /** Account of the undelivered bytes of one stream. */
 export interface ByteAccount {
   /**
+   * True while all streams together buffer much. A stream then buffers at most `lowWaterBytes` for its peer before
+   * `send` returns false: requests of a peer that does not read wait unanswered, and no stream has to end.
+   */
+  readonly isTight: boolean;
+  /**
    * Reports the bytes that the stream itself holds. Above a limit, this ends a stream: this one, or another that holds
    * more bytes.
    */
   hold(bytes: number): void;
   /** Counts the holder's `unreportedBytes` now instead of at the next survey; ends streams as `hold` does. */
   count(): void;
+  /**
+   * Counts them after a write, which the peer may be about to read: streams above a limit end in a later turn, unless
+   * the bytes are read by then.
+   */
+  countWritten(): void;
   /**
    * Counts a chunk of a few bytes in the middle of a message: it costs as much time as one of 16 KB.
    *
@@ -114,6 +131,10 @@ export class BufferedBytes {
   readonly #timer: NodeJS.Timeout | undefined;
   #survey: NodeJS.Timeout | undefined;
   #bytes = 0;
+  /** True if a check of all streams is scheduled. */
+  #willCheck = false;
+  /** Earliest time of the next look at all streams, while more than `maxBufferedBytes` are counted. */
+  #nextLookMs = 0;
   /** Inflations that wait for their turn, and the bytes of those in progress. */
   readonly #inflations: { readonly bytes: number; start(finished: () => void): void }[] = [];
   #inflating = 0;
@@ -171,7 +192,11 @@ export class BufferedBytes {
     };
     this.#entries.add(entry);
     this.#surveyLater(calmMs);
+    const buffered = this;
     return {
+      get isTight() {
+        return buffered.#isTight;
+      },
       hold: (bytes) => {
         if (bytes === entry.held || !this.#entries.has(entry)) {
           return;
@@ -186,6 +211,14 @@ export class BufferedBytes {
       count: () => {
         if (this.#entries.has(entry) && entry.ending === undefined && this.#refresh(entry) > 0) {
           this.#check(entry);
+        }
+      },
+      countWritten: () => {
+        if (!this.#entries.has(entry) || entry.ending !== undefined) {
+          return;
+        }
+        if (this.#refresh(entry) > 0 && this.#bytes > this.#limits.maxBufferedBytes) {
+          this.#checkLater(0);
         }
       },
       piece: () => {
@@ -210,6 +243,10 @@ export class BufferedBytes {
   stop(): void {
     clearInterval(this.#timer);
     clearTimeout(this.#survey);
+  }
+
+  get #isTight(): boolean {
+    return this.#bytes > tightShare * this.#limits.maxBufferedBytes;
   }
 
   #add(entry: Entry, more: number): void {
@@ -250,12 +287,6 @@ export class BufferedBytes {
         entry.holder.fail(ending); // Its peer does not even read the end.
       }
     }
-    const { maxBufferedBytesPerConnection } = this.#limits;
-    for (const entry of [...this.#entries]) {
-      if (entry.connection.bytes > maxBufferedBytesPerConnection) {
-        this.#checkConnection(entry.connection);
-      }
-    }
     this.#checkAll();
   }
 
@@ -263,66 +294,93 @@ export class BufferedBytes {
     if (entry.connection.bytes > this.#limits.maxBufferedBytesPerConnection) {
       this.#checkConnection(entry.connection);
     }
-    if (this.#bytes > this.#limits.maxBufferedBytes) {
-      for (const other of this.#entries) {
-        if (other.ending === undefined) {
-          this.#refresh(other); // Peers may have read since the survey.
-        }
-      }
-      this.#checkAll();
+    if (this.#bytes <= this.#limits.maxBufferedBytes) {
+      return;
     }
+    const nowMs = performance.now();
+    if (nowMs < this.#nextLookMs) {
+      this.#checkLater(this.#nextLookMs - nowMs);
+    } else {
+      this.#nextLookMs = nowMs + Math.floor(this.#entries.size / entriesPerMs);
+      this.#refreshAll();
+      this.#checkSum();
+    }
+  }
+
+  /** Checks all streams in `ms`, or the turn after the next one: node:http2 sends what it can in the next one. */
+  #checkLater(ms: number): void {
+    if (this.#willCheck) {
+      return;
+    }
+    this.#willCheck = true;
+    const check = (): void => {
+      this.#willCheck = false;
+      this.#refreshAll();
+      this.#checkAll();
+    };
+    if (ms > 0) {
+      setTimeout(check, ms).unref();
+    } else {
+      later(() => later(check));
+    }
+  }
+
+  /** Counts the unreported bytes of all streams: peers may have read since the survey. */
+  #refreshAll(): void {
+    for (const entry of this.#entries) {
+      if (entry.ending === undefined) {
+        this.#refresh(entry);
+      }
+    }
+  }
+
+  #checkAll(): void {
+    const { maxBufferedBytesPerConnection } = this.#limits;
+    const full = new Set<ConnectionBytes>();
+    for (const { connection } of this.#entries) {
+      if (connection.bytes > maxBufferedBytesPerConnection) {
+        full.add(connection);
+      }
+    }
+    for (const connection of full) {
+      this.#checkConnection(connection);
+    }
+    this.#checkSum();
   }
 
   /** Ends streams of a connection, largest first, until the others are within its limit. */
   #checkConnection(connection: ConnectionBytes): void {
     const { maxBufferedBytesPerConnection } = this.#limits;
-    while (connection.bytes > maxBufferedBytesPerConnection) {
-      const largest = largestOf(this.#entries, (entry) => entry.connection === connection);
+    const entries = [...this.#entries].filter((entry) => entry.connection === connection);
+    for (const entry of entries.sort((a, b) => bytesOf(b) - bytesOf(a))) {
       // A single stream is limited by `maxMessageBytes`: one message always fits.
-      if (largest === undefined || bytesOf(largest) === connection.bytes) {
+      const isAlone = bytesOf(entry) === connection.bytes;
+      if (isAlone || connection.bytes <= maxBufferedBytesPerConnection) {
         return;
       }
       this.#refusals.count("maxBufferedBytesPerConnection");
       this.#end(
-        largest,
+        entry,
         tooMany("connection", "maxBufferedBytesPerConnection", maxBufferedBytesPerConnection),
       );
     }
   }
 
-  #checkAll(): void {
+  /** Ends streams until the others are within the limit of the server. */
+  #checkSum(): void {
     const { maxBufferedBytes } = this.#limits;
+    if (this.#bytes <= maxBufferedBytes) {
+      return;
+    }
+    const offenders = new Offenders(this.#entries);
     while (this.#bytes > maxBufferedBytes) {
-      const worst = this.#worst();
+      const worst = offenders.next();
       if (worst === undefined) {
         return;
       }
       this.#refusals.count("maxBufferedBytes");
       this.#end(worst, tooMany("server", "maxBufferedBytes", maxBufferedBytes));
     }
-  }
-
-  /**
-   * Returns the largest account of the largest connection of the network that holds the most bytes: the peer that
-   * filled the memory loses a stream, rather than the next peer with a large message.
-   */
-  #worst(): Entry | undefined {
-    const networks = new Map<string, number>();
-    for (const entry of this.#entries) {
-      const { network } = entry.connection;
-      networks.set(network, (networks.get(network) ?? 0) + bytesOf(entry));
-    }
-    const [network] = [...networks].reduce(
-      (most, next) => (next[1] > most[1] ? next : most),
-      ["", 0],
-    );
-    const ofNetwork = [...this.#entries].filter((entry) => entry.connection.network === network);
-    const connection = ofNetwork.reduce<ConnectionBytes | undefined>(
-      (most, next) =>
-        most === undefined || next.connection.bytes > most.bytes ? next.connection : most,
-      undefined,
-    );
-    return largestOf(ofNetwork, (entry) => entry.connection === connection);
   }
 
   /** Ends a stream and stops counting its bytes. If it still holds them at the next survey, they count again. */
@@ -360,17 +418,87 @@ function bytesOf(entry: Entry): number {
   return entry.held + entry.surveyed;
 }
 
-/** Returns the account with the most bytes among those that `isMeant` selects; undefined if none holds any. */
-function largestOf(
-  entries: Iterable<Entry>,
-  isMeant: (entry: Entry) => boolean,
-): Entry | undefined {
-  let largest: Entry | undefined;
+/** The accounts of a connection that hold bytes. */
+interface Held {
+  readonly connection: ConnectionBytes;
+  readonly entries: Entry[];
+  /** True if the entries are in order, smallest first. */
+  isSorted: boolean;
+}
+
+/** The connections of a network that hold bytes. */
+interface Offender {
+  bytes: number;
+  readonly connections: Map<ConnectionBytes, Held>;
+}
+
+/**
+ * The order in which streams end: the largest account of the largest connection of the network that holds the most bytes.
+ * The peer that filled the memory loses a stream, rather than the next peer with a large message.
+ */
+class Offenders {
+  readonly #offenders = new Map<string, Offender>();
+
+  constructor(entries: Iterable<Entry>) {
+    for (const entry of entries) {
+      const { connection } = entry;
+      const bytes = bytesOf(entry);
+      if (bytes === 0) {
+        continue;
+      }
+      let offender = this.#offenders.get(connection.network);
+      if (offender === undefined) {
+        offender = { bytes: 0, connections: new Map() };
+        this.#offenders.set(connection.network, offender);
+      }
+      offender.bytes += bytes;
+      const held = offender.connections.get(connection);
+      if (held === undefined) {
+        offender.connections.set(connection, { connection, entries: [entry], isSorted: false });
+      } else {
+        held.entries.push(entry);
+      }
+    }
+  }
+
+  /** Removes and returns the next account that holds bytes; undefined if none is left. */
+  next(): Entry | undefined {
+    for (;;) {
+      const worst = mostOf(this.#offenders, ([, { bytes }]) => bytes);
+      if (worst === undefined) {
+        return undefined;
+      }
+      const [network, offender] = worst;
+      const held = mostOf(offender.connections.values(), ({ connection }) => connection.bytes);
+      if (held === undefined) {
+        this.#offenders.delete(network);
+        continue;
+      }
+      if (!held.isSorted) {
+        held.isSorted = true;
+        held.entries.reverse().sort((a, b) => bytesOf(a) - bytesOf(b)); // Of equal ones, the oldest is last.
+      }
+      const entry = held.entries.pop();
+      if (entry === undefined) {
+        offender.connections.delete(held.connection);
+        continue;
+      }
+      offender.bytes -= bytesOf(entry);
+      if (bytesOf(entry) > 0) {
+        return entry;
+      }
+    }
+  }
+}
+
+/** Returns the item with the most bytes; undefined if none has any. */
+function mostOf<Item>(items: Iterable<Item>, bytes: (item: Item) => number): Item | undefined {
+  let largest: Item | undefined;
   let most = 0;
-  for (const entry of entries) {
-    if (isMeant(entry) && bytesOf(entry) > most) {
-      largest = entry;
-      most = bytesOf(entry);
+  for (const item of items) {
+    if (bytes(item) > most) {
+      largest = item;
+      most = bytes(item);
     }
   }
   return largest;

@@ -30,6 +30,12 @@ export const goodbyeMs: number = 1_000;
  */
 export const highWaterBytes: number = 256 * 1024;
 
+/**
+ * The same while all streams of a listener together buffer much: 16 KiB. Thousands of peers that do not read then hold
+ * one message each, or some small ones.
+ */
+export const lowWaterBytes: number = 16 * 1024;
+
 /** A paused stream buffers this many bytes itself before it pauses node:http2, which costs more. */
 export const holdBytes: number = 64 * 1024;
 

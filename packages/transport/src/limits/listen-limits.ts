@@ -49,10 +49,11 @@ export class ListenLimitTable {
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
-   * wait behind a request, or are not read by their peer. Above the limit, a stream of the address
-   * that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 96 MiB.
+   * wait behind a request, or are not read by their peer. Above a quarter of the limit, requests of a peer with
+   * 16 KiB of unread responses wait, instead of 256 KiB. Above the limit, a stream of the address
+   * that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
    */
-  readonly maxBufferedBytes: Limit = { default: 96 * 1024 * 1024, unit: "bytes" };
+  readonly maxBufferedBytes: Limit = { default: 80 * 1024 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of the streams and calls of one connection; one message of one stream always
    * fits.

@@ -2,12 +2,15 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { ReadAhead } from "../http2/read-ahead.ts";
-import type {
-  BufferedBytes,
-  ByteAccount,
-  ByteHolder,
-  ConnectionBytes,
+import { prefixBytes } from "../internal/envelope.ts";
+import {
+  type BufferedBytes,
+  type ByteAccount,
+  type ByteHolder,
+  type ConnectionBytes,
+  pieceBytes,
 } from "../limits/buffered-bytes.ts";
+import { processPath } from "../stream/process-path.ts";
 import { refuseForNow } from "./refusals.ts";
 
 /** Opens the account of a call of a route: of its headers, and of the bytes that wait in either direction. */
@@ -19,10 +22,16 @@ export function openCallAccount(
   rawHeaders: readonly string[],
 ): ByteAccount {
   const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
+  // A call of Process has many short requests, other calls one or a few.
+  const isProcess = headers[":path"] === processPath;
+  let hasPiece = false;
   const readAhead = new ReadAhead(http2, {
+    pieceBytes: isProcess ? prefixBytes : pieceBytes,
     onGrowth: () => account.count(),
     onPiece: () => {
-      if (!account.piece()) {
+      const isFirst = !hasPiece;
+      hasPiece = true;
+      if (!isFirst && !account.piece()) {
         http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
       }
     },

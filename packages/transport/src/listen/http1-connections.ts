@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
-import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
 /** Time for a refused client to send its request, which is answered with the refusal, in ms. */

@@ -3,11 +3,13 @@
 import { once } from "node:events";
 import { connect as connectHttp2, constants } from "node:http2";
 import { connect as connectTcp, type Socket } from "node:net";
+import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import {
   emptySettings,
   frameFlags,
   frameTypes,
+  headersOfCall,
   http2Frame,
   preface,
 } from "@dm-env-rpc/tests-processes";
@@ -144,6 +146,37 @@ describe("a request other than a gRPC call of Process", () => {
     await call.trailers;
     expect(server.listener.streams).toBe(0);
     expect(server.errors).toEqual([]);
+  });
+
+  test("that arrives with hundreds of others waits, so that few are answered in a turn", async () => {
+    const answers = new Map<number, number>();
+    let turn = 0;
+    let timer = setImmediate(function count() {
+      turn += 1;
+      timer = setImmediate(count);
+    });
+    const check = () => {
+      answers.set(turn, (answers.get(turn) ?? 0) + 1);
+      const since = performance.now();
+      while (performance.now() - since < 1) {
+        // A call takes a millisecond.
+      }
+      return { status: HealthCheckResponse_ServingStatus.SERVING };
+    };
+    await using server = await serving({
+      routes: (router) => router.service(Health, { check }),
+    });
+    await using peer = rawPeer(server.listener.port);
+    const head = headersOfCall("/grpc.health.v1.Health/Check");
+    const calls = Array.from({ length: 200 }, (_, i) => [
+      http2Frame(frameTypes.headers, frameFlags.endHeaders, 1 + 2 * i, head),
+      http2Frame(frameTypes.data, frameFlags.endStream, 1 + 2 * i, frame(Buffer.alloc(0))),
+    ]);
+    peer.write(preface, emptySettings, ...calls.flat());
+    const answered = (): number => [...answers.values()].reduce((sum, count) => sum + count, 0);
+    await until(() => answered() === calls.length);
+    clearImmediate(timer);
+    expect(Math.max(...answers.values())).toBeLessThan(40);
   });
 
   test("closes its stream even if the client leaves the request open", async () => {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { type ConnectionBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
-import type { NetworkCounts } from "../limits/network-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
 /** Time for the peer of a refused or ended connection to read the reason and close its side. */

@@ -14,7 +14,7 @@ import { fromGenerated, toGenerated } from "../connect/generated-messages.ts";
 import { IterableStream } from "../connect/iterable-stream.ts";
 import { tooLargeForConnect } from "../connect/too-large.ts";
 import { fromConnectError, toConnectError } from "../internal/connect-errors.ts";
-import { defaultMaxMessageBytes } from "../limits/limits.ts";
+import { defaultMaxMessageBytes, highWaterBytes } from "../limits/limits.ts";
 import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";
@@ -75,6 +75,7 @@ export async function openConnectStream(
       const wasReset = http2 === undefined || http2.rstCode !== constants.NGHTTP2_NO_ERROR;
       return connection.failure() ?? fromConnectError(error, wasReset ? "connection" : "server");
     },
+    highWaterBytes: () => highWaterBytes,
     onDone: (error) => {
       controller.abort(error && toConnectError(error));
       // Connect leaves its request open if the server ends the call first.

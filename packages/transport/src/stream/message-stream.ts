@@ -11,6 +11,8 @@ import type {
 export interface UnreadMessage<Received> {
   /** Bytes of the message, after inflation. */
   readonly size: number;
+  /** The first byte, which holds the tag of a request's only field; 0 for a message without bytes. */
+  readonly firstByte: number;
   /** Decodes the message. Its tensors are valid for as long as those passed to `onMessage`. */
   read(): Received | Malformed;
 }
@@ -99,10 +101,45 @@ export function unread<Received>(
   start = 0,
   end: number = source.length,
 ): UnreadMessage<Received> {
-  const view = source.subarray(start, end);
-  const isShared = 2 * view.length < view.buffer.byteLength;
-  const bytes = isShared ? new Uint8Array(view) : view;
-  return { size: bytes.length, read: () => decoder.read(bytes, 0, bytes.length) };
+  const size = end - start;
+  if (2 * size >= source.buffer.byteLength) {
+    return new UnreadBytes(decoder, source, start, end);
+  }
+  const copy = new Uint8Array(size);
+  copy.set(source.subarray(start, end));
+  return new UnreadBytes(decoder, copy, 0, size);
+}
+
+/** A message in bytes that do not change; thousands may wait, so it is one small object. */
+class UnreadBytes<Received> implements UnreadMessage<Received> {
+  readonly #decoder: Pick<MessageCodec<Received>, "read">;
+  readonly #source: Uint8Array;
+  readonly #start: number;
+  readonly #end: number;
+
+  constructor(
+    decoder: Pick<MessageCodec<Received>, "read">,
+    source: Uint8Array,
+    start: number,
+    end: number,
+  ) {
+    this.#decoder = decoder;
+    this.#source = source;
+    this.#start = start;
+    this.#end = end;
+  }
+
+  get size(): number {
+    return this.#end - this.#start;
+  }
+
+  get firstByte(): number {
+    return this.#start < this.#end ? (this.#source[this.#start] ?? 0) : 0;
+  }
+
+  read(): Received | Malformed {
+    return this.#decoder.read(this.#source, this.#start, this.#end);
+  }
 }
 
 /**
@@ -111,7 +148,8 @@ export function unread<Received>(
  * receives the error.
  */
 export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
-  deliver(receiver, { size: 0, read: () => ({ case: "malformed", value: error }) });
+  const read = () => ({ case: "malformed", value: error }) as const;
+  deliver(receiver, { size: 0, firstByte: 0, read });
   receiver.onEnd();
 }
 

@@ -2,7 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
-import { highWaterBytes, holdBytes } from "../limits/limits.ts";
+import { highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
   deliverBytes,
@@ -167,7 +167,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       return true; // Dropped. `onClose` reports it to the sender.
     }
     this.#socket.sendMessage(message, this.#options.encoder);
-    if (this.#socket.bufferedBytes < highWaterBytes) {
+    if (this.#hasRoom()) {
       return true;
     }
     this.#needsDrain = true;
@@ -388,11 +388,17 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   }
 
   #onDrain(): void {
-    if (!this.#needsDrain || this.#done || this.#socket.bufferedBytes >= highWaterBytes) {
+    if (!this.#needsDrain || this.#done || !this.#hasRoom()) {
       return;
     }
     this.#needsDrain = false;
     this.#receiver?.onDrain();
+  }
+
+  /** True if the stream may buffer more for its peer. */
+  #hasRoom(): boolean {
+    const unread = this.#socket.bufferedBytes;
+    return unread < lowWaterBytes || (unread < highWaterBytes && this.#account?.isTight !== true);
   }
 
   #onClose(code: number, reason: string): void {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-import { networkOf } from "../internal/network-of.ts";
+import { networkOf } from "./network-of.ts";
 
-/** Counts open connections by the peer's network. */
+/** Counts open connections or calls by the peer's network. */
 export class NetworkCounts {
   readonly #counts = new Map<string, number>();
 
-  /** Returns the number of open connections from the network of an address. */
+  /** Returns the count of an address's network. */
   of(address: string): number {
     return this.#counts.get(networkOf(address)) ?? 0;
   }
 
   /**
-   * Counts a connection.
+   * Counts one more.
    *
-   * @returns A function to call once, when the connection has closed.
+   * @returns A function to call once, when it has closed.
    */
   add(address: string): () => void {
     const network = networkOf(address);

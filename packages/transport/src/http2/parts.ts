@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { BufferPool } from "./buffer-pool.ts";
+
+/** Size of the first part, and of the others. */
+const firstBytes = 16 * 1024;
+const partBytes = 64 * 1024;
+
+/**
+ * The bytes of a message of which little has arrived, in parts from a pool. Peers that never complete their messages
+ * thus fill the same memory again and again; one buffer per message would be garbage of another size each time.
+ */
+export class Parts {
+  readonly #pool: BufferPool;
+  readonly #parts: Buffer[] = [];
+  /** Bytes in the last part. */
+  #length = 0;
+
+  constructor(pool: BufferPool) {
+    this.#pool = pool;
+  }
+
+  /** Copies the bytes of a chunk from `start` to `end`. */
+  add(chunk: Buffer, start: number, end: number): void {
+    for (let at = start; at < end; ) {
+      let part = this.#parts.at(-1);
+      if (part === undefined || this.#length === part.length) {
+        part = part === undefined ? Buffer.allocUnsafeSlow(firstBytes) : this.#pool.take(partBytes);
+        this.#parts.push(part);
+        this.#length = 0;
+      }
+      const copied = chunk.copy(part, this.#length, at, end);
+      this.#length += copied;
+      at += copied;
+    }
+  }
+
+  /** Moves all bytes to a buffer. */
+  moveTo(target: Buffer, start: number): void {
+    let at = start;
+    for (const [i, part] of this.#parts.entries()) {
+      const isLast = i === this.#parts.length - 1;
+      at += part.copy(target, at, 0, isLast ? this.#length : part.length);
+    }
+    this.clear();
+  }
+
+  /** Drops all bytes. */
+  clear(): void {
+    for (const part of this.#parts) {
+      if (part.length === partBytes) {
+        this.#pool.give(part);
+      }
+    }
+    this.#parts.length = 0;
+    this.#length = 0;
+  }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+import { later } from "./later.ts";
+
+/** Time that requests may take in one turn of the event loop. */
+const turnMs = 2;
+
+/** Number of steps between two reads of the clock. */
+const stepsPerLook = 64;
+
+/**
+ * Shares the thread among the sessions of a server, or among calls. Once requests have taken too much of a turn
+ * of the event loop, sessions wait for a later turn. Addresses take turns, and so do the sessions of
+ * each address, so that a burst of one peer delays another peer by only a few milliseconds.
+ */
+export class ThreadShare {
+  /** True if sessions must wait for a later turn (`wait`). */
+  isOver = false;
+  readonly #now: () => number;
+  readonly #later: (task: () => void) => void;
+  readonly #perTurn: number;
+  #steps = 0;
+  /** Number of `count` calls in the current turn. */
+  #counted = 0;
+  /** Start of the current turn; undefined if it is not measured. */
+  #sinceMs: number | undefined;
+  /** Networks with waiting sessions: those whose turn it is next come first. */
+  readonly #waiting = new Queue<Waiting>();
+  readonly #byNetwork = new Map<string, Waiting>();
+
+  /** @param perTurn Number of `count` calls after which a turn is over, for requests whose work follows later. */
+  constructor(
+    now: () => number = () => performance.now(),
+    schedule: (task: () => void) => void = later,
+    perTurn: number = Number.POSITIVE_INFINITY,
+  ) {
+    this.#now = now;
+    this.#later = schedule;
+    this.#perTurn = perTurn;
+  }
+
+  /** Counts a step. */
+  countStep(): void {
+    this.#steps += 1;
+    if (this.#steps === stepsPerLook) {
+      this.#steps = 0;
+      this.count();
+    }
+  }
+
+  /** Counts any other request. */
+  count(): void {
+    const nowMs = this.#now();
+    this.#counted += 1;
+    if (this.#sinceMs === undefined) {
+      this.#sinceMs = nowMs;
+      this.#later(this.#next);
+    }
+    if (this.#counted >= this.#perTurn || nowMs - this.#sinceMs > turnMs) {
+      this.isOver = true;
+    }
+  }
+
+  /** Calls `task` in a later turn. */
+  wait(network: string, task: () => void): void {
+    let waiting = this.#byNetwork.get(network);
+    if (waiting === undefined) {
+      waiting = { network, tasks: new Queue() };
+      this.#byNetwork.set(network, waiting);
+      this.#waiting.push(waiting);
+    }
+    waiting.tasks.push(task);
+  }
+
+  readonly #next = (): void => {
+    this.isOver = false;
+    this.#counted = 0;
+    if (this.#waiting.size === 0) {
+      this.#sinceMs = undefined;
+      return;
+    }
+    this.#sinceMs = this.#now();
+    this.#later(this.#next);
+    while (!this.isOver) {
+      const first = this.#waiting.shift();
+      if (first === undefined) {
+        return;
+      }
+      const task = first.tasks.shift();
+      if (first.tasks.size > 0) {
+        this.#waiting.push(first); // Behind the other networks.
+      } else {
+        this.#byNetwork.delete(first.network);
+      }
+      task?.();
+    }
+  };
+}
+
+/** A network with waiting sessions. */
+interface Waiting {
+  readonly network: string;
+  readonly tasks: Queue<() => void>;
+}
+
+/** A queue whose memory is reused: thousands of sessions may wait in each turn. */
+class Queue<Item> {
+  #items: (Item | undefined)[] = [];
+  #next = 0;
+
+  get size(): number {
+    return this.#items.length - this.#next;
+  }
+
+  push(item: Item): void {
+    this.#items.push(item);
+  }
+
+  shift(): Item | undefined {
+    const item = this.#items[this.#next];
+    if (item === undefined) {
+      return undefined;
+    }
+    this.#items[this.#next] = undefined;
+    this.#next += 1;
+    if (2 * this.#next >= this.#items.length) {
+      this.#items.copyWithin(0, this.#next);
+      this.#items.length -= this.#next;
+      this.#next = 0;
+    }
+    return item;
+  }
+}
