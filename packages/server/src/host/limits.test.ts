@@ -58,7 +58,9 @@ describe("limits", () => {
     expect(() => limitsFrom({ maxStreamsPerConnection: Number.POSITIVE_INFINITY })).toThrow(
       /from 1 to 4294967295, received Infinity/,
     );
-    expect(() => limitsFrom({ maxWorld: 1 } as never)).toThrow(/no limit "maxWorld"; .*maxWorlds/);
+    expect(() => limitsFrom({ maxWorld: 1 } as never)).toThrow(
+      /unknown limit "maxWorld": .*maxWorlds/,
+    );
   });
 
   it("maxWorlds: refuses one more world until another is destroyed", async () => {
