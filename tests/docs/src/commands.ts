@@ -17,7 +17,7 @@ const shown = /^(npm (run|start|test)\b|npx |node |bash |pnpm )/;
 /** Programs of other projects, which are not checked. */
 const foreign: ReadonlySet<string> = new Set([
   ...["cd", "mkdir", "rm", "kill", "curl", "openssl", "python", "python3", "pip", "git"],
-  ...["node --test", "npx tsc", "bun", "deno"],
+  ...["node --test", "node --import", "npx tsc", "bun", "deno"],
   ...["redis-server", "npm init", "npm pkg", "npm create", "npx vite"],
 ]);
 
