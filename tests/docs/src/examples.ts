@@ -18,6 +18,7 @@ declare const environment: import("@dm-env-rpc/client").Environment<
 declare const token: string;
 declare const bytes: Uint8Array;
 declare const canvas: HTMLCanvasElement;
+declare const registry: Parameters<typeof import("@dm-env-rpc/server/metrics").serveMetrics>[0];
 declare const board: { isFree(field: number): boolean };
 declare const game: { takePoints(): number; readonly isOver: boolean; restart(): void };
 `.replaceAll("\n", " ");
@@ -31,6 +32,9 @@ export function examplesOf(): Program[] {
 }
 
 const example = /\/\*\*(?:(?!\*\/)[\s\S])*? \* @example\n((?: \*.*\n)*?) \*(?:\/| @)/g;
+
+/** An import that an example writes itself, because it is not of these packages. */
+const ownImport = /^import .*;$/gm;
 
 function examplesIn(path: string, importOf: ReadonlyMap<string, string>): Program[] {
   const text = readFileSync(join(root, path), "utf8");
@@ -48,8 +52,8 @@ function examplesIn(path: string, importOf: ReadonlyMap<string, string>): Progra
       line,
       file: undefined,
       notRun: undefined,
-      // In a block, where an example may declare what is given.
-      source: `${imports.join(" ")} ${given}${"\n".repeat(line - 2)}{\n${code}}\nexport {};\n`,
+      // In a block, where an example may declare what is given, but not import.
+      source: `${[...imports, ...(code.match(ownImport) ?? [])].join(" ")} ${given}${"\n".repeat(line - 2)}{\n${code.replace(ownImport, "")}}\nexport {};\n`,
       compiled: join(examplesFolder, "dist", path.replace(/\.ts$/, `-${line}.js`)),
     };
   });

@@ -43,6 +43,9 @@ const maxAttempts = 6;
  * @throws TypeError if the URL is malformed.
  *
  * @example
+ * import { readFile } from "node:fs/promises";
+ *
+ * const account = "/var/run/secrets/kubernetes.io/serviceaccount";
  * const matchmaker = await serveMatchmaker({
  *   allocator: agonesAllocator({
  *     url: "https://kubernetes.default.svc",

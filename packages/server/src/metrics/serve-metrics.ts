@@ -29,8 +29,7 @@ export interface MetricsEndpoint extends AsyncDisposable {
  * @throws Error if the port is in use, or the address is not one of this machine.
  *
  * @example
- * const registry = new Registry();
- * collectDefaultMetrics({ register: registry });
+ * const server = await serve({ worlds: [world] });
  * addServerMetrics(server, registry);
  * const endpoint = await serveMetrics(registry, { port: 9090 });
  */

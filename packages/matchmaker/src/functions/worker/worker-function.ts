@@ -30,7 +30,7 @@ interface Thread {
  *
  * @example
  * await using balanced = workerFunction(new URL("./balanced.js", import.meta.url), "balanced");
- * await using matchmaker = await serveMatchmaker({ functions: { balanced }, profiles });
+ * await using matchmaker = await serveMatchmaker({ functions: { balanced } });
  */
 export function workerFunction(module: URL, name: string): WorkerFunction {
   const source: WorkerFunctionSource = { module: module.href, name };
