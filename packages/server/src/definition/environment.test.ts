@@ -6,7 +6,7 @@ import { createEnvironmentServer } from "../host/environment-server.ts";
 import { defineEnvironment } from "./environment.ts";
 import { optional, withDefault } from "./settings.ts";
 
-/** Walks right from a drawn start to `goal`; 13 steps to the left are out of bounds. */
+/** Walks from 0 to `goal`; -13 is out of bounds. The observation `start` is a random number. */
 const walk = defineEnvironment({
   name: "walk",
   settings: { goal: withDefault(t.int32(), 3), seed: optional(t.uint64()) },

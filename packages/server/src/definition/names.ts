@@ -9,8 +9,8 @@ export type OnlyNames<T, Known extends PropertyKey, What extends string> = T & {
 };
 
 /**
- * Refuses `T` if the result of its method `step` has a property beyond `Known`: the compiler then
- * expects the method to be an error text that contains the property's name and `What`.
+ * Refuses `T` if the result of its method `step` has a property beyond `Known`: the type of `step` is
+ * then an error text with the property's name and `What`, which no method fits.
  */
 export type OnlyResultNames<T, Known extends PropertyKey, What extends string> =
   UnreadName<T, Known> extends infer Unread extends string

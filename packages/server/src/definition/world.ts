@@ -73,7 +73,11 @@ export type ActionsOf<A extends Specs> = {
       : never;
 };
 
-/** Functions that compute each observation, called only when an agent requests it. */
+/**
+ * Functions that compute each observation, called when an agent requests it, when the end of its
+ * sequence is stored until its next step, and when it is shown to spectators. `reward` is also
+ * called for ticks without a response to the agent, because it adds up between responses.
+ */
 export type Observers<O extends Specs> = {
   readonly [K in keyof O]: O[K] extends TensorSpec
     ? (agent: AgentId) => PackableOf<O[K]>

@@ -4,7 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 /**
  * Returns the error of a join if the world has no room for it (behaviour 27).
  *
- * @param agents Number of agents in the world before the last of the joining agents joins.
+ * @param agents Number of agents in the world, including all joining agents except the last.
  */
 export function fullWorld(
   name: string,

@@ -35,7 +35,10 @@ interface Recipe extends HowMade {
   readonly scalarAnswer: UidTensor | undefined;
 }
 
-/** Packs the observations of a world's agents; only what is requested is computed (behaviour 31). */
+/**
+ * Packs the observations of a world's agents. For a response, only the requested observations are
+ * computed (behaviour 31).
+ */
 export class Observing {
   readonly #observers = new Map<string, Observe>();
   readonly #checks: ObservationChecks;
@@ -114,8 +117,8 @@ export class Observing {
   }
 
   /**
-   * Packs the current observations of an agent; its reward is the sum since the last response,
-   * which is reset.
+   * Packs the current observations of an agent; its reward is the sum since the last response.
+   * Resets the sum.
    *
    * @param requested A list that does not change.
    * @returns Borrowed tensors, valid until the next call.

@@ -117,7 +117,7 @@ describe("behaviour 68: validate refuses a step", () => {
     expect(log).toEqual([]);
   });
 
-  it("that was sent ahead, in its place among the others", async () => {
+  it("that was sent ahead, and the steps sent after it are played", async () => {
     const { one } = await setUp(fields({ clock: lockstep(), checks: "validate" }), 1);
     const ahead = [-1, 1, 1, 2, 1, 3].map((field) => one.step({ field }));
     const outcomes = await Promise.allSettled(ahead);
@@ -219,7 +219,7 @@ describe("behaviour 68: `step` refuses the actions of a single agent", () => {
     expect((await two.step({ field: 3 })).observations).toMatchObject({ count: 3, reward: 6 });
   });
 
-  it("in an environment, which may validate it, too", async () => {
+  it("in an environment that also has `validate`", async () => {
     const environment = defineEnvironment({
       name: "environment",
       actions: { by: t.int32() },

@@ -58,7 +58,7 @@ describe("a step", () => {
     expect(log.filter((event) => event.startsWith("tick"))).toEqual([]);
   });
 
-  it("behaviour 33: batched steps cross from one sequence to the next", async () => {
+  it("behaviour 33: that is sent ahead may continue into the next sequence", async () => {
     const { one } = await setUp(1, {}, { length: 2 });
     const steps = await Promise.all(Array.from({ length: 7 }, () => one.step({ add: 1 })));
     expect(steps.map(({ state, observations }) => `${state} ${observations["total"]}`)).toEqual([

@@ -73,7 +73,7 @@ describe("limits of tensors outside steps", () => {
 
   it.each<[string, readonly number[], number]>([
     ["as many as are allowed", [2, 4], 8],
-    ["none, whatever the other dimensions are", [0, 9], 0],
+    ["none, because one dimension is 0", [0, 9], 0],
     ["those of a variable dimension", [-1], 8],
   ])("accept elements: %s", (_what, shape, count) => {
     expect(refusalOf(int32(shape, count))).toBeUndefined();
@@ -82,7 +82,7 @@ describe("limits of tensors outside steps", () => {
   it.each<[string, readonly number[], number, number]>([
     ["one too many", [3, 3], 9, 9],
     ["one too many in a variable dimension", [-1], 9, 9],
-    ["too many of a broadcast one", [5, 2], 1, 10],
+    ["too many after broadcasting", [5, 2], 1, 10],
     ["too many beside a variable dimension", [-1, 9], 1, 9],
   ])("refuse elements: %s", (_what, shape, count, received) => {
     expect(refusalOf(int32(shape, count))).toMatch(

@@ -13,8 +13,9 @@ export interface TensorLimits {
 }
 
 /**
- * Unpacks a tensor of a request other than a step. Steps are checked against the limits while they are
- * decoded; of other requests, only the size was checked before generated code decoded them.
+ * Unpacks a tensor of a request other than a step, and checks it. Steps are checked against all
+ * limits while they are decoded; before other requests are decoded, only their size, work, entries
+ * and dimensions are checked.
  *
  * @throws TensorError naming the tensor, with the reason `limit`, `dtype` or `shape`.
  */

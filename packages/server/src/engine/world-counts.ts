@@ -30,7 +30,10 @@ export const noCounts: WorldCounts = {
   changes: 0,
 };
 
-/** Returns the counts of two worlds together. A world that is added counts as a change. */
+/**
+ * Returns the sums of the counts of two worlds. The addition is itself a change, so `changes` is the
+ * sum plus 1.
+ */
 export function addCounts(a: WorldCounts, b: WorldCounts): WorldCounts {
   return {
     ticks: a.ticks + b.ticks,

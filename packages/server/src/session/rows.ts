@@ -47,11 +47,11 @@ interface OpenStep {
  * Several seats of a shared world on one stream (behaviour 73). Every rule for agents applies to
  * each row, and one step is a step of every row.
  *
- * The acting rows are done when each has its result. They are also done when the world waits for
- * another step of one of them, as on the clock `turns`: of a row that has its result, or whose step
- * was refused. Then rows outside a sequence begin one, unless the step's `begin_mask` excludes them,
- * and the step is answered. A row that still waits, for its turn or for a sequence to begin, does
- * not delay the others: its last observations are sent again, and its result is in the response to a
+ * The acting rows are done when each has its result. They are also done when the world waits for the
+ * next step of a row that has its result, as on the clock `turns`, or of a row whose step was
+ * refused. Then rows outside a sequence begin one, unless the step's `begin_mask` excludes them, and
+ * the step is answered. A row that still waits, for its turn or for a sequence to begin, does not
+ * delay the others: its last observations are sent again, and its result is in the response to a
  * later step.
  */
 export class Rows implements Place {

@@ -209,7 +209,7 @@ function observationOf(observing: Observing, agent: AgentId, entry: SpecEntry): 
   if (tensor.data.length > maxElements) {
     return create(ObservationSchema, { name, shape });
   }
-  // A world may reuse its own array, and the message shares the memory of bytes.
+  // Copied because the world may reuse its array, and a message of 8-bit elements shares its memory.
   const copy = { ...tensor, data: tensor.data.slice() } as PackedTensor;
   return create(ObservationSchema, { name, shape, tensor: packTensor(copy) });
 }

@@ -109,7 +109,7 @@ function rowOf(column: Column, slot: number): ArrayLike<unknown> {
 
 describe("a column", () => {
   it.each(["always", "off"] as const)(
-    "accepts and refuses what its spec does, with the same elements and errors, if bounds are checked: %s",
+    "accepts and refuses the same values as `packFor`, with the same elements and errors, with checks %s",
     (checks) => {
       fc.assert(
         fc.property(cases, ([spec, value]) => {
@@ -169,7 +169,7 @@ describe("a column", () => {
   });
 });
 
-it("columns have the full names of nested specs, and are observed where the specs are", () => {
+it("columns have the full names of nested specs, and their observers are nested as the specs are", () => {
   const specs = {
     at: { row: { dtype: "int32", shape: [] }, col: { dtype: "int8", shape: [2] } },
   } as const;
