@@ -69,8 +69,8 @@ export interface MatchmakerOptions {
   readonly servers?: WorldServers | undefined;
   /**
    * Allocates servers at their orchestrator before they get worlds, such as `agonesAllocator` of
-   * `@dm-env-rpc/matchmaker/agones`. Default: none, for servers that nothing removes while they are
-   * in use.
+   * `@dm-env-rpc/matchmaker/agones`. Default: none, for servers that no orchestrator removes while
+   * they are in use.
    */
   readonly allocator?: ServerAllocator | undefined;
   /**

@@ -213,8 +213,9 @@ export interface Match {
   /** The team of each open seat; a team with several open seats is repeated. */
   readonly vacancies: readonly string[];
   /**
-   * Times at which the join tokens of cancelled tickets expire, by ticket: the agent may still be
-   * inside, or may still join. The ticket stays in its team until its seat is vacant.
+   * Times at which the join tokens of cancelled tickets expire, by ticket; 0 for a
+   * single agent that has joined. The agent may still be inside, or may still join. The ticket stays
+   * in its team until its seat is vacant.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;

@@ -187,7 +187,7 @@ export class Replica {
             continue;
           }
           records += 1;
-          // The loop below replaces a known record by an older one.
+          // If the store has an older version of the record, the loop below restores that version.
           if (entry?.value === undefined) {
             this.#set(kind, id, undefined);
           }
@@ -221,7 +221,7 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // A record that never existed has version 0; it removes the known record only if it was just read.
+    // Version 0 means that the record never existed: only a fresh read removes the known record.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;

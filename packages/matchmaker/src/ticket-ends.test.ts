@@ -47,7 +47,7 @@ it("a ticket whose commit had an unknown outcome has ended once the replica sees
   expect(told()).toEqual(["failed"]);
 });
 
-it("an end of another process is not reported as the end of a commit that was not made", async () => {
+it("an end that another process commits is not reported here if the commit of this process was not made", async () => {
   const { replica, other, ends, lost, endIn, told } = await open();
   lost.push("not made");
   await expect(ends.commit([endIn(replica)])).rejects.toThrow("the response was lost");

@@ -110,8 +110,8 @@ describe("one ticket-ended event is emitted for each ticket that ends", () => {
   it.each([
     ["was made", ["made"]],
     ["was not made", ["not made"]],
-    ["was not made twice, and then was", ["not made", "not made", "made"]],
-  ] as const)("although the response of a commit was lost that %s", async (_, faults) => {
+    ["was not made in two attempts, then was made", ["not made", "not made", "made"]],
+  ] as const)("when the response of its commit was lost, and the commit %s", async (_, faults) => {
     await using scene = await losing();
     const { house } = scene;
     const ids = await house.tickets(1);
@@ -128,7 +128,7 @@ describe("one ticket-ended event is emitted for each ticket that ends", () => {
   it.each([
     ["was made", "made"],
     ["was not made", "not made"],
-  ] as const)("although the response of its cancel was lost, which %s", async (_, fault) => {
+  ] as const)("when the response of its cancel was lost, and the cancel %s", async (_, fault) => {
     await using scene = await losing();
     const { house } = scene;
     const [id = ""] = await house.tickets(1);

@@ -8,8 +8,8 @@ const startSpan = tracerOf("@dm-env-rpc/matchmaker");
 const createWorld = "dm_env_rpc.v1.Environment/CreateWorld";
 
 /**
- * Starts the span in which tickets are assigned to a match. By the conventions for messages, it
- * links the span that created each ticket, because a match has many tickets.
+ * Starts the span in which tickets are assigned to a match. Because a match has many tickets, the
+ * span links to the spans that created them, as is the convention for messaging.
  *
  * @param before The span that assigned earlier tickets to the match.
  */

@@ -111,7 +111,7 @@ function inMatchingOrder(heads: readonly Head[]): Head[] {
 
 /** Returns true if the remaining candidates can add up to this number of agents. */
 function canAddUp(heads: readonly Head[], agents: number): boolean {
-  /** Remainders that the heads from an index on cannot add up to. */
+  /** Failed searches: each key combines the index of a head with the remaining number of agents. */
   const failed = new Set<number>();
   const search = (from: number, rest: number): boolean => {
     if (rest === 0) {

@@ -119,7 +119,7 @@ describe("a registration", () => {
     ["throws", () => Number(JSON.parse("{")), /JSON/],
     ["returns a number above 1", () => 1.5, /^load: expected a number from 0 to 1, received 1.5$/],
     ["returns NaN", () => Number.NaN, /received NaN$/],
-  ])("keeps its lease without a load if the function for it %s", async (_, faulty, message) => {
+  ])("keeps its lease and reports no load if the load function %s", async (_, faulty, message) => {
     const registry = new Registry();
     let load: () => number = faulty;
     await using registration = register({

@@ -50,7 +50,7 @@ const maxRemembered = 100_000;
 export interface ReportedSeats extends Seats {
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets the departures and the seats reserved for refused agents of all other worlds. */
+  /** Forgets all worlds except these: their departures, and the seats reserved for refused agents. */
   keep(worldNames: ReadonlySet<string>): void;
 }
 

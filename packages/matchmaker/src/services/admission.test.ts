@@ -297,7 +297,7 @@ describe("the calls of a listener", () => {
     [16, 2],
     [31, 3],
   ])(
-    "may fill a reserve of %i with at most %i unread requests of one network",
+    "have a limit on unread requests: in a reserve of %i, %i of one network",
     (reservedCalls, most) => {
       const admit = listener({ reservedCalls });
       for (let round = 0; round < 2; round++) {

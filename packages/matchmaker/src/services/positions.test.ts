@@ -125,7 +125,7 @@ it.each<[number | undefined, number | undefined, boolean]>([
   expect(positions.isNews(position, reported)).toBe(isNews);
 });
 
-it("the rate of matches follows its changes slowly", async () => {
+it("the estimated rate of matches follows the actual rate slowly", async () => {
   await using house = await House.open({
     profiles: [profile({ count: 1 })],
     settings: { positionMs: 1_000, maxCallsPerSecond: 10_000 },
@@ -232,7 +232,7 @@ describe("the positions of tickets", () => {
     expect(of("last")).toEqual({ position: 3, estimatedWaitMs: 375 });
   });
 
-  it("have an estimated wait only from tickets that were waiting and are now in a match", async () => {
+  it("estimate the wait only from tickets that have gone from waiting to a match", async () => {
     const { time, wait, write, match, of } = await open();
     await wait("observed", { priority: -1 });
     await match(3, "unknown");
@@ -245,7 +245,7 @@ describe("the positions of tickets", () => {
     expect(of("observed")).toEqual({ position: 1, estimatedWaitMs: undefined });
   });
 
-  it("have a rate that is measured once per positionMs, over the time that has passed", async () => {
+  it("use a rate that is measured once per positionMs, over the time since the last measurement", async () => {
     const { time, wait, match, of } = await open();
     await wait("observed", { priority: -1 });
     await match(6);

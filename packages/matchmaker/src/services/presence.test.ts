@@ -215,7 +215,7 @@ describe("the record of a ticket", () => {
     expect((await ticketOf(one, id))?.away).toBeUndefined();
   });
 
-  it("is not written by a watch or a read that is not needed", async () => {
+  it("is not written by a watch or a read that would not change it", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
     await collect(house);

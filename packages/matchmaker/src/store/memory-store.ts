@@ -102,7 +102,7 @@ class History {
   #log: (RecordKey & { readonly version: number })[] = [];
   #deleted: Entry[] = [];
   #version = 0;
-  /** Deletions up to this version may be forgotten. */
+  /** Deletions up to this version may have been forgotten. */
   #forgotten = 0;
 
   entry(key: RecordKey): Entry {

@@ -63,8 +63,8 @@ export interface TokenVerifier {
 }
 
 /**
- * Makes the JWT library accept expired tokens, in seconds. `claimsOf` checks the expiry, because it
- * depends on the seat.
+ * Tolerance, in seconds, with which the JWT library accepts expired tokens. `claimsOf` checks the
+ * expiry, because it depends on the seat.
  */
 const anyAge = 10 * 365 * 24 * 3_600;
 

@@ -241,7 +241,7 @@ describe("open seats", () => {
   it.each([
     ["agents", [{}, {}]],
     ["a party", [{ partySize: 2 }]],
-  ])("are not those of %s who have yet to join a world with guests", async (_, members) => {
+  ])("exclude the seats of %s that have yet to join, and those of guests", async (_, members) => {
     await using house = await four();
     const server = await house.serve("a", { maxWorlds: 1 });
     const early = await house.tickets(2);
@@ -265,7 +265,7 @@ describe("open seats", () => {
     expect(await house.states(more)).toEqual(["ASSIGNED"]);
   });
 
-  it("are counted once for an agent that is inside with its ticket", async () => {
+  it("are not reduced twice by an agent that is inside with its ticket", async () => {
     await using house = await four();
     const server = await house.serve("a", { maxWorlds: 1 });
     const ids = await played(house, 4);

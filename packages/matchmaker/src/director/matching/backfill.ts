@@ -55,7 +55,7 @@ function lastReports({ replica }: DirectorContext): (world: World) => ReportedWo
 /**
  * Returns the number of free seats of a world. The seats in use are those of the match's tickets,
  * whether or not their agents have joined, and those of guests: agents without a ticket of the match.
- * If the server reports no tickets, agents are guests only where they outnumber the match's seats.
+ * If the server reports no tickets, the guests are the agents in excess of the seats of these tickets.
  * A party counts as complete once one of its agents is inside.
  */
 function freeSeats(

@@ -132,9 +132,9 @@ export class Placement {
   }
 
   /**
-   * Returns the load of a server. Its reports do not contain the load of the worlds that it got a
-   * short time ago yet. Each of them counts as the average of the others, and at least as the share of
-   * the server's worlds, so that a burst of matches is not placed on one server.
+   * Returns the load of a server. Its reports do not yet contain the load of the worlds that it got a
+   * short time ago. Each of them counts as the average of the others, and at least as
+   * `1 / maxWorlds`, so that a burst of matches is not placed on one server.
    */
   #loadOf({ id, maxWorlds }: ServerRecord): EstimatedLoad | undefined {
     if (this.#loads.has(id)) {

@@ -83,7 +83,7 @@ it("tickets whose server cannot be allocated get a world on another server", asy
   expect(eventsOf(house, "allocation-failed")).toMatchObject([{ serverId: "a" }]);
 });
 
-it("a server that could not be allocated is asked for again after its cooldown, once for all of its worlds", async () => {
+it("a failed allocation of a server is repeated after a cooldown, once for all of the server's worlds", async () => {
   await using scene = await open({ settings: { cooldownMs: 2_000 } });
   const { house, orchestrator } = scene;
   orchestrator.busy.add("a");

@@ -9,7 +9,7 @@ import { type Place, stopStores, storeKinds } from "../../../testing/stores.ts";
 
 afterAll(stopStores);
 
-/** Opens a match of two agents that have joined, with a store of the place. */
+/** Opens a match on the store of a place; its two agents have joined. */
 const playing = (place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) =>
   playedMatch(policy, { open: (options) => houseAt(place, { profiles: options?.profiles }) });
 
