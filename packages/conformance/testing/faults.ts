@@ -72,8 +72,8 @@ export const faults: Readonly<Record<string, Fault>> = {
     foundBy: "8.half-close-while-waiting",
   },
   "agents that stay when their stream breaks off": {
-    replace: "this.#drop(); } this.#host.onClosed(this, error);",
-    by: "} this.#host.onClosed(this, error);",
+    replace: "this.#drop(); } this.#spans.end(error);",
+    by: "} this.#spans.end(error);",
     foundBy: "8.drop-leaves",
     alsoBy: ["43.dropped-stream"],
   },

@@ -210,7 +210,7 @@ describe("connection.join with batch", () => {
     const join = connection.join(world, { batch: 2 });
     await expect(join).rejects.toSatisfy((error) => isRefusal(error));
     await expect(join).rejects.toMatchObject({ code: "INVALID_ARGUMENT" });
-    await expect(connection.join(world, { batch: 0 })).rejects.toThrow(/at least 1/);
+    await expect(connection.join(world, { batch: 0 })).rejects.toThrow(/from 1 to/);
   });
 });
 
