@@ -307,8 +307,6 @@ def test_an_environment_can_be_reset_after_an_interrupt_during_a_step(server):
 
 def test_a_reset_that_waits_for_a_second_agent_times_out_with_the_reason(worlds):
     env = RemoteEnv(worlds["tug"], timeout=2, create_settings=settings_of("tug"))
-    with pytest.raises(
-        RequestTimeoutError, match="agent for which the world waits has joined"
-    ):
+    with pytest.raises(RequestTimeoutError, match="agent for which the world waits has joined"):
         env.reset()
     env.close()

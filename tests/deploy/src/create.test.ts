@@ -62,7 +62,9 @@ describe("a project made with npm create @dm-env-rpc", () => {
     const texts = await Promise.all(manifests.map((file) => readFile(join(deploy, file), "utf8")));
     const [compose = "", kubernetes = ""] = texts;
     const given = [
-      ...compose.slice(compose.indexOf("  gridworld-1:"), compose.indexOf("\n  relay:")).split("\n"),
+      ...compose
+        .slice(compose.indexOf("  gridworld-1:"), compose.indexOf("\n  relay:"))
+        .split("\n"),
       ...kubernetes.split("\n"),
     ].flatMap((line) => /^ +- (--[a-z-]+)/.exec(line)?.[1] ?? []);
     expect(given).toContain("--matchmaker-token");
