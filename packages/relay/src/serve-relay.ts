@@ -107,7 +107,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
   }
   if (anyHosts.has(publicHost)) {
     throw new RangeError(
-      `public host of a relay: expected a host that agents can dial, received "${publicHost}"; give publicHost`,
+      `public host of a relay: expected a host that agents can dial, received "${publicHost}"; set publicHost`,
     );
   }
   const limits = relayLimits(options.limits);

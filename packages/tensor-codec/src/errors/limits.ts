@@ -53,7 +53,7 @@ export function tooManyElements(count: number, maxElements: number, name?: strin
   return new TensorError({
     reason: "limit",
     name,
-    expected: `at most ${maxElements} elements (maxElements)`,
+    expected: `at most ${maxElements} elements (limit: maxElements)`,
     received: `${count}`,
     remedy: "send smaller tensors or raise maxElements",
   });
@@ -63,7 +63,7 @@ export function tooManyElements(count: number, maxElements: number, name?: strin
 export function tooManyEntries(maxEntries: number): TensorError {
   return new TensorError({
     reason: "limit",
-    expected: `at most ${maxEntries} entries in a message (maxEntries)`,
+    expected: `at most ${maxEntries} entries in a message (limit: maxEntries)`,
     received: "more",
     remedy: "send fewer or raise maxEntries",
   });
@@ -73,7 +73,7 @@ export function tooManyEntries(maxEntries: number): TensorError {
 export function tooManyDimensions(maxDimensions: number): TensorError {
   return new TensorError({
     reason: "limit",
-    expected: `at most ${maxDimensions} dimensions in a shape (maxDimensions)`,
+    expected: `at most ${maxDimensions} dimensions in a shape (limit: maxDimensions)`,
     received: "more",
     remedy: "send fewer or raise maxDimensions",
   });
@@ -83,7 +83,7 @@ export function tooManyDimensions(maxDimensions: number): TensorError {
 export function tooMuchWork(maxMessageWork: number): TensorError {
   return new TensorError({
     reason: "limit",
-    expected: `a message that takes at most ${maxMessageWork} units of work to decode (maxMessageWork)`,
+    expected: `a message that takes at most ${maxMessageWork} units of work to decode (limit: maxMessageWork)`,
     received: "more",
     remedy:
       "send fewer fields, pack numbers in one field or send them as UINT8 or floats, or raise maxMessageWork",

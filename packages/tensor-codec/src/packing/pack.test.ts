@@ -143,7 +143,9 @@ describe("pack", () => {
   });
 
   test("checks elements against maxElements before it copies them", () => {
-    expect(() => pack([1, 2, 3], { maxElements: 2 })).toThrow(refusal("limit", "(maxElements)"));
+    expect(() => pack([1, 2, 3], { maxElements: 2 })).toThrow(
+      refusal("limit", "(limit: maxElements)"),
+    );
     expect(() => pack(new Int8Array(3), { maxElements: 2 })).toThrow(refusal("limit", "3"));
     expect(pack(new Int8Array(2), { maxElements: 2 }).data).toHaveLength(2);
   });
@@ -226,7 +228,7 @@ describe("packFor", () => {
   test("checks maxElements against the broadcast shape of a single element", () => {
     const packed = { dtype: "int8", shape: [5], data: new Int8Array(1) } as const;
     expect(() => packFor(packed, t.int8([5]), "x", { maxElements: 4 })).toThrow(
-      refusal("limit", "at most 4 elements (maxElements), received 5"),
+      refusal("limit", "at most 4 elements (limit: maxElements), received 5"),
     );
     expect(packFor(packed, t.int8([5]), "x", { maxElements: 5 }).data).toHaveLength(1);
   });
@@ -310,7 +312,7 @@ describe("packFor", () => {
     const packings = [7, four, [1, 2, 3, 4], tensor("int8", [4], four)];
     for (const value of packings) {
       expect(() => packFor(value, t.int8([4]), "x", many)).toThrow(
-        refusal("limit", '"x": expected at most 3 elements (maxElements)'),
+        refusal("limit", '"x": expected at most 3 elements (limit: maxElements)'),
       );
       expect(packFor(value, t.int8([4]), "x", { maxElements: 4 }).data).toHaveLength(4);
     }

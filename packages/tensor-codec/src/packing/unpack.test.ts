@@ -57,7 +57,7 @@ describe("unpack", () => {
 
   test("behaviour 12: a broadcast is checked against a limit before it is allocated", () => {
     expect(() => unpack(floats([2 ** 20, 17], 1))).toThrow(
-      refusal("limit", "at most 16777216 elements (maxElements)"),
+      refusal("limit", "at most 16777216 elements (limit: maxElements)"),
     );
     expect(() => unpack(floats([5], 1), { maxElements: 4 })).toThrow(
       refusal("limit", "received 5"),
@@ -113,7 +113,7 @@ describe("unpackFor", () => {
     const two = floats([2], 1, 2);
     expect(unpackFor(two, t.float32([2]), "x", { maxElements: 2 })).toBe(two);
     expect(() => unpackFor(two, t.float32([2]), "x", { maxElements: 1 })).toThrow(
-      refusal("limit", "(maxElements)"),
+      refusal("limit", "(limit: maxElements)"),
     );
   });
 });

@@ -118,7 +118,9 @@ test("behaviour 12: a shape of 2^31 by 2^31 is refused before anything is alloca
     ...delimited(floats, delimited(1, [0, 0, 0, 0])),
     ...delimited(15, [...varint(2147483647), ...varint(2147483647)]),
   ]);
-  expect(() => unpack(packed)).toThrow(refusal("limit", "at most 16777216 elements (maxElements)"));
+  expect(() => unpack(packed)).toThrow(
+    refusal("limit", "at most 16777216 elements (limit: maxElements)"),
+  );
   const many = decode([
     ...delimited(floats, delimited(1, [0, 0, 0, 0])),
     ...delimited(15, new Array(60).fill(varint(2147483647)).flat()),
@@ -136,13 +138,17 @@ test.each([
   ["strings", delimited(strings, new Array(11).fill(delimited(1, [])).flat())],
   ["protos", delimited(protos, new Array(11).fill(delimited(1, [])).flat())],
 ])("more %s than maxElements are refused, and the error names maxElements", (_, bytes) => {
-  expect(() => decode(bytes, { maxElements: 10 })).toThrow(refusal("limit", "(maxElements)"));
+  expect(() => decode(bytes, { maxElements: 10 })).toThrow(
+    refusal("limit", "(limit: maxElements)"),
+  );
   expect(decode(bytes, { maxElements: 11 }).data).toHaveLength(11);
 });
 
 test("a string longer than maxStringBytes is refused, and the error names maxStringBytes", () => {
   const bytes = delimited(strings, delimited(1, [65, 66, 67]));
-  expect(() => decode(bytes, { maxStringBytes: 2 })).toThrow(refusal("limit", "(maxStringBytes)"));
+  expect(() => decode(bytes, { maxStringBytes: 2 })).toThrow(
+    refusal("limit", "(limit: maxStringBytes)"),
+  );
   expect(decode(bytes, { maxStringBytes: 3 }).data).toEqual(["ABC"]);
 });
 
@@ -154,7 +160,7 @@ test("more entries or requested UIDs than maxEntries are refused, and the error 
     return codec.read(bytes, 0, bytes.length);
   };
   expect(read(entry(1), entry(2), delimited(2, [5, 5]))).toMatchObject({ case: "step" });
-  const refused = { case: "malformed", value: refusal("limit", "(maxEntries)") };
+  const refused = { case: "malformed", value: refusal("limit", "(limit: maxEntries)") };
   expect(read(entry(1), entry(2), entry(3))).toMatchObject(refused);
   expect(read(entry(1), entry(1), entry(1))).toMatchObject(refused);
   expect(read(delimited(2, [5, 5, 5]))).toMatchObject(refused);
@@ -240,7 +246,7 @@ test.each<[string, number, (count: number) => number[]]>([
     const message = Uint8Array.from(bytes(count));
     return codec.read(message, 0, message.length);
   };
-  const refused = { case: "malformed", value: refusal("limit", "(maxMessageWork)") };
+  const refused = { case: "malformed", value: refusal("limit", "(limit: maxMessageWork)") };
   expect(read(most + 1)).toMatchObject(refused);
   expect(read(most)).toMatchObject({ case: "step" });
   // The work of a step whose layout is known counts, too.

@@ -76,7 +76,7 @@ describe("the limits of a message other than a step", () => {
     ["unknown fields in a group", 47, (n) => group(15, times(n - 1, [...tag(15, 0), 0]))],
   ])("bound its work: %s", (_, most, bytes) => {
     const limits = { maxMessageWork: 48 };
-    expect(readRequest(bytes(most + 1), limits)).toEqual(refused("(maxMessageWork)"));
+    expect(readRequest(bytes(most + 1), limits)).toEqual(refused("(limit: maxMessageWork)"));
     expect(readRequest(bytes(most), limits)).not.toHaveProperty("case", "malformed");
   });
 
@@ -93,7 +93,7 @@ describe("the limits of a message other than a step", () => {
     const square = delimited(shape, [1, 1]);
     const bytes = create(setting(square), setting(square, delimited(1, [121])));
     expect(readRequest(bytes, { maxDimensions: 2 })).toMatchObject({ case: "createWorld" });
-    expect(readRequest(bytes, { maxDimensions: 1 })).toEqual(refused("(maxDimensions)"));
+    expect(readRequest(bytes, { maxDimensions: 1 })).toEqual(refused("(limit: maxDimensions)"));
   });
 
   test("are not reached by a field of another wire type, which is malformed", () => {

@@ -41,5 +41,8 @@ export function tooLongString(
   length: number,
   { maxStringBytes }: ReadOptions,
 ): Error {
-  return reader.beyond(`a string of at most ${maxStringBytes} bytes (maxStringBytes)`, `${length}`);
+  return reader.beyond(
+    `a string of at most ${maxStringBytes} bytes (limit: maxStringBytes)`,
+    `${length}`,
+  );
 }
