@@ -20,6 +20,7 @@ import { networkPeer, serving } from "../../testing/network.ts";
 import { isBlocked } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { defineEnvironment } from "../definition/environment.ts";
+import { seededRandom } from "../definition/random.ts";
 import type { Role } from "../definition/roles.ts";
 import { defineWorld, type Picture } from "../definition/world.ts";
 import type { ServerEvent } from "./events.ts";
@@ -354,6 +355,32 @@ describe("behaviour 75: watching takes no seat", () => {
     // Four periods, less one in which the machine may stand still.
     expect(slowMs).toBeGreaterThan(3 * 250);
     expect(fastMs).toBeGreaterThan(100);
+  });
+
+  it("shows a world that changes faster than its picture is encoded", async () => {
+    const side = 1_024;
+    const { integer } = seededRandom(1n);
+    const noise = new Uint8Array(side * side * 3).map(() => integer(0, 255));
+    const world = painted(() => tensor("uint8", [side, side, 3], noise));
+    await using server = await serving({ worlds: [world], premade: [{}] });
+    await using agent = await networkPeer(server);
+    await agent.join("painted-1");
+    await agent.step();
+    let stepping = true;
+    const steps = (async () => {
+      while (stepping) {
+        await agent.step();
+      }
+    })();
+    using watching = reader((options) =>
+      spectatorOf(server).watchWorld({ world: "painted-1" }, options),
+    );
+    const first = await watching.next();
+    const second = await watching.next();
+    stepping = false;
+    await steps;
+    const [before = 0n, after = 0n] = [first, second].map(({ world }) => world?.steps);
+    expect(after).toBeGreaterThan(before);
   });
 
   it("delays no tick while a viewer does not read", async () => {

@@ -73,12 +73,16 @@ export class LiveWorld {
     let wake = (): void => {};
     signal.addEventListener("abort", () => this.#leave(wake), { once: true });
     return async (seen) => {
+      let hasWaited = false;
       while (!signal.aborted && !this.#options.isGone()) {
         const latest = this.#latest;
-        const isCurrent = !this.#hasChanged || this.#untilDueMs > 0;
+        // A frame made while the viewer waited counts as current even if the world has changed again:
+        // a world may change faster than its picture is encoded.
+        const isCurrent = hasWaited || !this.#hasChanged || this.#untilDueMs > 0;
         if (latest !== undefined && latest.number > seen && isCurrent) {
           return latest;
         }
+        hasWaited = true;
         await new Promise<void>((resolve) => {
           wake = resolve;
           this.#waiting.add(wake);
