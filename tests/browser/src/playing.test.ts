@@ -62,7 +62,16 @@ const walk = defineEnvironment({
 describe.each(installedBrowsers)("a person in $name", (browser) => {
   test("plays a gridworld beside an agent, by keys, and sees whose turn it is", async () => {
     const clock = lockstep({ deadlineMs: 120_000, onMissedDeadline: "default-action" });
-    const settings = { min_agents: 2, max_agents: 2, max_steps: 4, height: 5, width: 5 };
+    const keys = ["ArrowUp", "ArrowLeft", " ", "ArrowDown"] as const;
+    const settings = {
+      min_agents: 2,
+      max_agents: 2,
+      max_steps: keys.length,
+      height: 5,
+      width: 5,
+      // A person alone cannot load food, which would end a sequence with a single food early.
+      cooperative: true,
+    };
     await using server = await serve({
       worlds: [gridworld(clock)],
       premade: [{ settings }],
@@ -76,11 +85,11 @@ describe.each(installedBrowsers)("a person in $name", (browser) => {
     await using agent = await connection.join("gridworld-1");
     await agent.reset();
     await says(page, "Your turn");
-    for (const key of ["ArrowUp", "ArrowLeft", " ", "ArrowDown"]) {
+    for (const [tick, key] of keys.entries()) {
       const stepped = agent.step({ move: 0 });
-      await says(page, /Your turn\s+\d+ s left/);
-      await page.keyboard.press(key as "Space");
-      await stepped;
+      await says(page, new RegExp(`Your turn\\s+\\d+ s left[\\s\\S]*Tick\\s+${tick}\\b`));
+      await page.keyboard.press(key);
+      expect((await stepped).state).toBe(tick + 1 < keys.length ? "running" : "interrupted");
     }
     const again = agent.reset();
     await says(page, "Previous return");
