@@ -65,9 +65,10 @@ async function signIn(page: Page, given: string): Promise<void> {
   await page.keyboard.press("Enter");
 }
 
-/** Opens a section of the page. */
+/** Opens a section of the page, and waits until the page shows it. */
 async function goTo(page: Page, section: string): Promise<void> {
   await page.locator(`nav ::-p-text(${section})`).click();
+  await page.waitForSelector(`nav [aria-current="page"]::-p-text(${section})`);
 }
 
 describe.each(chromium)("the page of a matchmaker in $name", (browser) => {
