@@ -6,7 +6,7 @@ import { agonesAllocator, gameServerLabel } from "./index.ts";
 
 const account = { namespace: "games", token: "the token of the account" };
 
-/** Starts the stand-in of Agones' API with a GameServer that is Ready, and an allocator for it. */
+/** Starts a stand-in for Agones' API, and an allocator that calls it; `add` adds a GameServer. */
 async function open(options: Partial<AgonesApiOptions> & { readonly ca?: string } = {}) {
   const api = await AgonesApi.start({ ...account, ...options });
   const add = (name: string, state: "Ready" | "Allocated" | "Scheduled" = "Ready") => {
@@ -28,7 +28,7 @@ async function open(options: Partial<AgonesApiOptions> & { readonly ca?: string 
   return { api, add, allocate, [Symbol.asyncDispose]: () => api[Symbol.asyncDispose]() };
 }
 
-describe("the allocator for Agones, against a stand-in of its API", () => {
+describe("the allocator for Agones, against a stand-in for its API", () => {
   it("allocates the GameServer of the server, and no other", async () => {
     await using cluster = await open();
     cluster.add("gs-1");
@@ -46,7 +46,7 @@ describe("the allocator for Agones, against a stand-in of its API", () => {
   });
 
   it.each(["Contention", 409, 429, 500, 503] as const)(
-    "repeats the request after %s, with growing delays",
+    "repeats the request after %s",
     async (outcome) => {
       await using cluster = await open();
       cluster.api.outcomes.push(outcome, outcome);
@@ -55,12 +55,16 @@ describe("the allocator for Agones, against a stand-in of its API", () => {
     },
   );
 
-  it("gives up after six conflicts in a row", async () => {
+  it.each([
+    ["Contention", "state Contention"],
+    [409, "status 409: the request failed"],
+    [503, "status 503: the request failed"],
+  ] as const)("gives up after six attempts, and reports the last one's %s", async (last, text) => {
     await using cluster = await open();
     const server = cluster.add("gs-1");
-    cluster.api.outcomes.push(...Array.from({ length: 6 }, () => "Contention" as const));
+    cluster.api.outcomes.push(...Array.from({ length: 5 }, () => "Contention" as const), last);
     await expect(cluster.allocate(server)).rejects.toThrow(
-      'GameServer "gs-1" cannot be allocated: expected no conflict with other allocations, received one in each of 6 attempts',
+      `GameServer "gs-1" cannot be allocated: expected an allocation within 6 attempts, the last of which received ${text}`,
     );
     expect(cluster.api.requests).toBe(6);
   });
@@ -76,7 +80,7 @@ describe("the allocator for Agones, against a stand-in of its API", () => {
     expect(await cluster.allocate(server)).toBe(true);
   });
 
-  it("allocates a GameServer again whose first answer was lost", async () => {
+  it("allocates a GameServer again if the first response was lost", async () => {
     await using cluster = await open();
     const server = cluster.add("gs-1");
     cluster.api.outcomes.push("lost");
@@ -90,7 +94,7 @@ describe("the allocator for Agones, against a stand-in of its API", () => {
     await expect(cluster.allocate(cluster.add("gs-1", "Allocated"))).rejects.toThrow("UnAllocated");
   });
 
-  it("says which right the service account lacks", async () => {
+  it("names the right that the service account lacks", async () => {
     await using cluster = await open({ namespace: "others" });
     await expect(cluster.allocate(cluster.add("gs-1"))).rejects.toThrow(
       /received 403: .*; grant the service account the verb "create" on gameserverallocations in namespace "games"$/,
@@ -99,14 +103,14 @@ describe("the allocator for Agones, against a stand-in of its API", () => {
     await expect(stranger.allocate(stranger.add("gs-1"))).rejects.toThrow("received 401");
   });
 
-  it("sends only what the schema has", async () => {
+  it("reports a refused request, and sends a request that fits the schema", async () => {
     await using cluster = await open();
     cluster.api.outcomes.push(422);
     await expect(cluster.allocate(cluster.add("gs-1"))).rejects.toThrow("received 422");
     expect(await cluster.allocate(cluster.add("gs-2"))).toBe(true);
   });
 
-  it("fails if the API does not answer in time, or not at all", async () => {
+  it("fails if the API does not answer in time, or cannot be reached", async () => {
     const cluster = await open();
     const server = cluster.add("gs-1");
     cluster.api.outcomes.push("hangs");

@@ -16,7 +16,7 @@ export interface AgonesAllocatorOptions {
    * each request, because Kubernetes replaces tokens. Default: none.
    */
   readonly token?: (() => string | Promise<string>) | undefined;
-  /** Authority of the API's certificate, as PEM. Default: those that Node trusts. */
+  /** Authority that issued the API's certificate, as PEM. Default: the authorities that Node trusts. */
   readonly ca?: string | undefined;
   /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
@@ -31,14 +31,14 @@ export const gameServerLabel = "agones.dev/sdk-server";
 /** Label of GameServers that a matchmaker has allocated. */
 const allocatedLabel = "dm-env-rpc/allocated";
 
-/** Requests for one allocation, while others allocate at the same time. */
+/** Most requests for one allocation. */
 const maxAttempts = 6;
 
 /**
- * Allocates GameServers through the Kubernetes API, by a GameServerAllocation
- * (`allocation.agones.dev/v1`) for the one that a server registered with in the label
- * `gameServerLabel`. Servers without this label are not allocated. If several allocations conflict,
- * the request is repeated with growing delays.
+ * Creates an allocator for an Agones fleet. It allocates the GameServer that a server names in its
+ * label `gameServerLabel`, by creating a GameServerAllocation (`allocation.agones.dev/v1`) through the
+ * Kubernetes API. Servers without the label are not allocated. After a conflict with another
+ * allocation, and after status 429 or 5xx, the request is repeated with growing delays.
  *
  * @throws TypeError if the URL is malformed.
  *
@@ -60,15 +60,19 @@ export function agonesAllocator(options: AgonesAllocatorOptions): ServerAllocato
   const path = `/apis/allocation.agones.dev/v1/namespaces/${encodeURIComponent(namespace)}/gameserverallocations`;
   const url = new URL(`${options.url.replace(/\/+$/, "")}${path}`);
 
-  /** Sends one request. Returns false if it conflicted with another allocation. */
-  const request = async (name: string, post: PostOptions): Promise<boolean> => {
+  /**
+   * Sends one request.
+   *
+   * @returns The outcome after which to repeat the request; undefined if the GameServer is allocated.
+   */
+  const request = async (name: string, post: PostOptions): Promise<string | undefined> => {
     const { code, json } = await postJson(url, allocationOf(name), post);
     if (code !== 200 && code !== 201) {
-      if (code === 409 || code === 429 || code >= 500) {
-        return false;
-      }
       const message = field(json, "message");
       const why = typeof message === "string" ? `: ${shorten(message)}` : "";
+      if (code === 409 || code === 429 || code >= 500) {
+        return `status ${code}${why}`;
+      }
       const remedy =
         code === 401 || code === 403
           ? `; grant the service account the verb "create" on gameserverallocations in namespace "${namespace}"`
@@ -78,19 +82,19 @@ export function agonesAllocator(options: AgonesAllocatorOptions): ServerAllocato
     const status = field(json, "status");
     const state = field(status, "state");
     if (state === "Contention") {
-      return false;
+      return `state ${state}`;
     }
     if (state !== "Allocated") {
       throw refused(
         name,
-        `expected a GameServer that is Ready in namespace "${namespace}", received ${String(state)}: it is starting or ending, or another program has allocated it`,
+        `expected a GameServer that is Ready in namespace "${namespace}", received ${String(state)}: the GameServer does not exist there, is starting or ending, or was allocated by another program`,
       );
     }
     const allocated = field(status, "gameServerName");
     if (allocated !== name) {
-      throw refused(name, `expected its own name, received "${shorten(String(allocated))}"`);
+      throw refused(name, `Agones allocated "${shorten(String(allocated))}" instead`);
     }
-    return true;
+    return undefined;
   };
 
   return {
@@ -100,16 +104,18 @@ export function agonesAllocator(options: AgonesAllocatorOptions): ServerAllocato
         return false;
       }
       const signal = AbortSignal.timeout(timeoutMs);
+      let last: string | undefined;
       for (let attempt = 1; attempt <= maxAttempts; attempt++) {
         await pause(time, backoffMs(attempt), signal);
         const token = (await options.token?.())?.trim();
-        if (await request(name, { token, ca: options.ca, signal })) {
+        last = await request(name, { token, ca: options.ca, signal });
+        if (last === undefined) {
           return true;
         }
       }
       throw refused(
         name,
-        `expected no conflict with other allocations, received one in each of ${maxAttempts} attempts`,
+        `expected an allocation within ${maxAttempts} attempts, the last of which received ${last}`,
       );
     },
   };
@@ -125,8 +131,8 @@ function refused(name: string, why: string): DmEnvRpcError {
 }
 
 /**
- * Returns the request for a GameServer. The second selector answers a repeated request, whose first
- * response was lost. It excludes GameServers that another program has allocated.
+ * Returns the request for a GameServer. The second selector finds the GameServer again if the response
+ * to an earlier request was lost; it excludes GameServers that another program has allocated.
  */
 function allocationOf(name: string): object {
   const matchLabels = { [gameServerLabel]: name };

@@ -8,7 +8,7 @@ import { messageOf } from "@dm-env-rpc/transport/internal";
 /** Credentials and time limit of a request. */
 export interface PostOptions {
   readonly token: string | undefined;
-  /** Authority of the server's certificate, as PEM. */
+  /** Authority that issued the server's certificate, as PEM. */
   readonly ca: string | undefined;
   readonly signal: AbortSignal;
 }
@@ -17,7 +17,8 @@ export interface PostOptions {
 const maxAnswer = 1024 * 1024;
 
 /**
- * Posts JSON on a connection of its own. Node's `fetch` has no option for an authority.
+ * Posts JSON on a new connection. It uses node:http, because Node's `fetch` has no option for an
+ * authority.
  *
  * @returns The status code and the JSON of the answer; `json` is undefined if the answer is not JSON.
  * @throws DmEnvRpcError UNAVAILABLE if no complete answer arrives in time.
