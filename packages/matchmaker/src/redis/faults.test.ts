@@ -139,6 +139,16 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     );
   });
 
+  it("a store reports the error with which Redis refuses the matchmaker", async () => {
+    const { host } = new URL(redis.url);
+    const opening = redisStore({ url: `redis://user:secret@${host}`, connectMs: 60_000 });
+    await expect(opening).rejects.toSatisfy(
+      (error) =>
+        isStoreError(error, "unavailable") &&
+        error.message.startsWith(`Redis at redis://${host} answered with an error: WRONGPASS `),
+    );
+  });
+
   it("a store has the time of Redis, even if the clock of the matchmaker is wrong", async () => {
     const offMs = 5 * 3_600_000;
     const wrong = { ...systemTime, now: () => systemTime.now() + offMs };
@@ -175,7 +185,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     },
   );
 
-  it("no server and no ticket is lost while Redis is unreachable for ten seconds, longer than any lease", async () => {
+  it("no server and no ticket is lost while Redis is unreachable for ten seconds, longer than the leases of servers and of the leader", async () => {
     const servers = new SimulatedServers();
     const prefix = randomUUID();
     await using one = await Running.open(redis.url, servers, prefix, { serverLeaseMs: 3_000 });
@@ -387,7 +397,6 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
   });
 });
 
-/** A Redis that would lose data is refused when it is opened, with the setting to change. */
 describe.skipIf(!hasRedis)("an unsuitable Redis", () => {
   it("is refused if its policy evicts keys", async () => {
     await using redis = await RedisServer.start({
@@ -501,8 +510,8 @@ async function create({ frontend }: Running, count: number): Promise<string[]> {
 }
 
 /**
- * Returns the matchmakers that lead. For a moment there may be none, or two if one that stood still
- * has not noticed its successor.
+ * Returns the matchmakers that lead. For a moment, no matchmaker may lead, or two may lead if a
+ * matchmaker that stood still has not noticed its successor.
  */
 function leaders(...running: readonly Running[]): Running[] {
   return running.filter(({ matchmaker }) => matchmaker.isLeading);

@@ -2,7 +2,7 @@
 
 import type { OpenTls } from "@dm-env-rpc/transport";
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
-import { createClient } from "redis";
+import { createClient, ErrorReply } from "redis";
 import { isStoreError, StoreError } from "../store/store.ts";
 import type { Script } from "./scripts.ts";
 
@@ -12,10 +12,11 @@ export type Reply = string | number | null | readonly Reply[];
 /** Two connections to one Redis: for commands, and for published messages. */
 export interface RedisLink {
   /**
-   * @throws StoreError `unavailable` if Redis does not answer, `full` if it has no memory left.
+   * @throws StoreError `unavailable` if Redis does not answer or answers with an error, `full` if it has
+   *   no memory left.
    */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply>;
-  /** @throws StoreError `unavailable` if Redis does not answer. */
+  /** @throws StoreError `unavailable` if Redis does not answer or answers with an error. */
   command(args: readonly string[]): Promise<Reply>;
   close(): Promise<void>;
 }
@@ -48,13 +49,13 @@ const maxReconnectMs = 1_000;
 /**
  * Connects to a Redis.
  *
- * @throws StoreError `unavailable` if Redis does not answer within `connectMs`, `unsuitable` if it
- *   would lose data, or cannot be used.
+ * @throws StoreError `unavailable` if Redis refuses the connection or does not answer within
+ *   `connectMs`, `unsuitable` if it evicts keys or a matchmaker cannot use it.
  */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
   const where = `Redis at ${withoutPassword(url)}`;
-  /** False until the first connection, which is attempted once; a lost one is retried forever. */
+  /** True while lost connections are restored: from the first connection until the link is closed. */
   let isLasting = false;
   const make = () => {
     let isDown = false;
@@ -190,9 +191,9 @@ function infoOf(text: string): ReadonlyMap<string, string> {
 const leastVersion = 7;
 
 /**
- * Throws for a Redis that would lose a matchmaker's data, or that a matchmaker cannot use.
+ * Throws for a Redis that evicts keys, or that a matchmaker cannot use. Persistence is not checked.
  *
- * @throws StoreError `unsuitable` with the setting to change.
+ * @throws StoreError `unsuitable` with the remedy.
  */
 function checkSuitable(info: ReadonlyMap<string, string>, where: string): void {
   const refuse = (text: string): StoreError => new StoreError("unsuitable", `${where} ${text}`);
@@ -249,12 +250,11 @@ function unavailable(error: unknown, what: string): StoreError {
   if (isStoreError(error)) {
     return error;
   }
+  const problem = error instanceof ErrorReply ? "answered with an error" : "does not answer";
   return new StoreError(
     "unavailable",
-    `${what} does not answer: ${messageOf(error) || "no reason given"}`,
-    {
-      cause: error,
-    },
+    `${what} ${problem}: ${messageOf(error) || "no reason given"}`,
+    { cause: error },
   );
 }
 

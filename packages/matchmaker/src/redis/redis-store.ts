@@ -30,7 +30,7 @@ import {
 
 /** Options of `redisStore`. */
 export interface RedisStoreOptions {
-  /** Such as `redis://127.0.0.1:6379/0`; `rediss://` for TLS. */
+  /** Address, such as `redis://127.0.0.1:6379/0`; `rediss://` for TLS. */
   readonly url: string;
   /**
    * For `rediss://`: the authority to trust, and the certificate to present if Redis requests one
@@ -56,7 +56,7 @@ export interface RedisStoreOptions {
   readonly time?: TimeSource | undefined;
 }
 
-/** Number of deletions that are remembered; a reader that missed older ones starts over. */
+/** Number of deletions that are remembered; a reader that missed older deletions starts over. */
 const maxDeleted = 10_000;
 
 /**
@@ -70,8 +70,8 @@ const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
  * Sentinel nor a Cluster, with `maxmemory-policy noeviction`. Configure Redis to persist its data
  * (`appendonly yes`): otherwise a restart of Redis loses the matchmakers' state.
  *
- * @throws StoreError `unavailable` if Redis does not answer, `unsuitable` if it would not keep its
- *   data.
+ * @throws StoreError `unavailable` if Redis does not answer, `unsuitable` if it evicts keys, is older
+ *   than version 7, or is a replica, a Sentinel or a node of a Cluster. Persistence is not checked.
  */
 export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   const { time = systemTime, prefix = "{matchmaker}:", pollMs = 1_000 } = options;

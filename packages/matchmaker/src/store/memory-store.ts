@@ -17,7 +17,7 @@ import {
   type Store,
 } from "./store.ts";
 
-/** Number of deletions that are remembered; a reader that missed older ones starts over. */
+/** Number of deletions that are remembered; a reader that missed older deletions starts over. */
 const maxDeleted = 10_000;
 
 /** Options of `memoryStore`. */
@@ -98,7 +98,7 @@ class History {
   /** A store in memory has one life: it is lost only together with its process. */
   readonly life: string = randomUUID();
   readonly #records = new RecordMap<Entry>();
-  /** All writes in order. A write is outdated if its record has another version by now. */
+  /** Writes in order, including the latest write of each record. A write is outdated if its record has another version by now. */
   #log: (RecordKey & { readonly version: number })[] = [];
   #deleted: Entry[] = [];
   #version = 0;
