@@ -29,26 +29,27 @@ export const help = `Shows and changes the state of a dm_env_rpc matchmaker, for
 
 usage: npx @dm-env-rpc/matchmaker COMMAND [options]
 
-  tickets              tickets; with --state, only those in one state
+  tickets              tickets; with --state, only the tickets in one state
   servers              environment servers with their load
   worlds               worlds with their agents, as their servers last reported them
   profiles             match profiles
   drain SERVER_ID      stops placing worlds on a server; its current worlds continue
-  watch                prints all records, then each change, until it is interrupted
+  watch                prints the profiles, servers, matches and tickets, then each change of
+                       them, until interrupted
 
-  --matchmaker ADDRESS address of a matchmaker, HOST:PORT or a URL; repeat it for
-                       matchmakers that share a store (127.0.0.1:8990)
+  --matchmaker ADDRESS address of a matchmaker, HOST:PORT or a URL; repeat the
+                       flag for matchmakers that share a store (127.0.0.1:8990)
   --token FILE         file with the operator's token
   --ca FILE            authority that issued the matchmakers' certificates, PEM
   --cert FILE          the operator's certificate, PEM; with --key
-  --key FILE           its key, PEM
+  --key FILE           key of the certificate, PEM
   --state STATE        waiting, matched, assigned, joined, completed, cancelled or failed
-  --json               prints a JSON object for each line of the table, in protobuf's JSON;
-                       join tokens are left out
+  --json               prints one JSON object per line, with records in protobuf's JSON and
+                       without join tokens
   --help, --version
 
-exit code: 0 if the command is done, 1 if the matchmaker refused or did not answer, 2 if the
-command line is wrong.
+exit code: 0 on success, 1 if the matchmaker refused the call or no matchmaker answered, 2 if
+the command line is wrong.
 `;
 
 const listing = ["servers", "worlds", "profiles", "watch"] as const;
@@ -110,7 +111,7 @@ export function parseCommand(args: readonly string[]): Command {
     const [serverId, ...more] = operands;
     if (serverId === undefined || more.length > 0) {
       throw new Error(
-        `drain: expected the id of one server, received ${operands.length} ids; the command "servers" lists them`,
+        `drain: expected the id of one server, received ${operands.length} ids; the command "servers" lists the ids of all servers`,
       );
     }
     return { kind, serverId, ...shared };

@@ -8,8 +8,10 @@ import { Program } from "@dm-env-rpc/tests-processes";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { pairs } from "../../testing/pairs.ts";
 import { counting, serveCounting } from "../../testing/world-server.ts";
+import { storeWithOutage } from "../../testing/wrapped-stores.ts";
 import { joinMatch, matchmakerClient } from "../client/index.ts";
 import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
+import { memoryStore } from "../store/memory-store.ts";
 
 const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 
@@ -114,7 +116,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     expect(JSON.parse(servers.stdout)).toMatchObject({ id: serverId, region: "north" });
   });
 
-  it("prints all records, then each change, until it is interrupted", async () => {
+  it("with watch prints profiles, servers, matches and tickets, then each change, until it is interrupted", async () => {
     await using program = new Program(process.execPath, [
       main,
       ...["watch", "--matchmaker", matchmaker.url, "--token", token],
@@ -193,6 +195,20 @@ describe("npx @dm-env-rpc/matchmaker", () => {
     ]);
     expect(await program.ended).toBe(1);
     expect(program.stderr).toMatch(message);
+  });
+
+  it("reports the error of a matchmaker that cannot reach its store", async () => {
+    const { store, outage } = storeWithOutage(memoryStore(), "read");
+    await using storeless = await serveMatchmaker({ store });
+    outage.isOn = true;
+    await using program = new Program(process.execPath, [
+      main,
+      ...["drain", serverId, "--matchmaker", storeless.url],
+    ]);
+    expect(await program.ended).toBe(1);
+    expect(program.stderr).toBe(
+      "drain: the matchmaker cannot reach its store (the store is away); try again\n",
+    );
   });
 
   it("reports that another kind of server answered", async () => {

@@ -351,16 +351,17 @@ function orDash(text: string): string {
 }
 
 /** Returns the text of an error, with the remedy for an operator. */
-function explained({ code, message }: DmEnvRpcError, command: Call): string {
+function explained({ code, message, origin }: DmEnvRpcError, command: Call): string {
   const { target, kind } = command;
   const where = target.matchmakers.join(", ");
   if (command.kind === "drain" && code === "NOT_FOUND") {
     return `drain: expected the id of a registered server, received "${command.serverId}"; run the command "servers" to list the servers`;
   }
+  const isUnanswered = code === "UNAVAILABLE" || code === "DEADLINE_EXCEEDED";
+  if (isUnanswered && origin === "connection") {
+    return `${kind}: no matchmaker answered at ${where}: ${message}; check that the matchmaker runs, and that --matchmaker is its address`;
+  }
   switch (code) {
-    case "UNAVAILABLE":
-    case "DEADLINE_EXCEEDED":
-      return `${kind}: no matchmaker answered at ${where}: ${message}; check that it runs, and that --matchmaker is its address`;
     case "UNAUTHENTICATED":
     case "PERMISSION_DENIED":
       return `${kind}: ${message}; give an operator's token with --token FILE, or a certificate with --cert and --key`;

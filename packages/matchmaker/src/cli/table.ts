@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Formats rows as columns, with two spaces in between. Later rows keep the widths of the first ones. */
+/** Formats rows as columns, separated by two spaces. Later calls keep the column widths of the first call. */
 export class Table {
   readonly #head: readonly string[];
   #widths: readonly number[] | undefined;
