@@ -32,10 +32,8 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
     return undefined;
   }
   const isOpen = agentTokens === undefined && !authorities.has("agent");
-  const rolesOf = (role: CallerRole): readonly CallerRole[] => {
-    const roles: readonly CallerRole[] = role === "operator" ? ["server", "operator"] : [role];
-    return isOpen || role === "operator" ? ["agent", ...roles] : roles;
-  };
+  const rolesOf = (role: CallerRole): readonly CallerRole[] =>
+    isOpen && role === "server" ? ["agent", role] : [role];
   const tokens: { readonly digest: Buffer; readonly caller: Caller }[] = [];
   const know = (token: string | undefined, caller: Caller): void => {
     if (token !== undefined) {

@@ -66,7 +66,7 @@ usage: dm-env-rpc-matchmaker-server [options]
   --operator-token FILE  token of operators, which may do everything; if no token and no authority is
                          given at all, every client may do everything
   --operator-ca FILE     authority of operators' certificates, as PEM; with --tls-cert
-  --server-token FILE    token of servers, which may register and do nothing else
+  --server-token FILE    token of servers, which may register
   --server-ca FILE       authority of servers' certificates, as PEM; with --tls-cert
   --agent-tokens FILE    a name and a token on each line; only clients with one of the tokens, or a
                          certificate of --agent-ca, may request matches (all clients)

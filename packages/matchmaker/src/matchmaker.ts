@@ -96,9 +96,9 @@ export interface MatchmakerCounts {
 
 /** A matchmaker without a network. `serveMatchmaker` serves a matchmaker on a port. */
 export interface Matchmaker extends AsyncDisposable {
-  /** Adds its services to a router. */
+  /** Adds the matchmaker's services to a router. */
   routes(router: ConnectRouter): void;
-  /** Applies the limits per caller to a listener's calls; pass it to the listener as `onCall`. */
+  /** Applies the limits on concurrent calls to a listener; pass it to the listener as `onCall`. */
   readonly admit: NonNullable<ListenOptions["onCall"]>;
   /**
    * True while this matchmaker leads, that is, makes the matches. Among the matchmakers that share a
@@ -113,7 +113,7 @@ export interface Matchmaker extends AsyncDisposable {
   tick(): Promise<void>;
   /** Resolves when no call to an environment server is in flight. */
   settled(): Promise<void>;
-  /** Ends the loop and all watches, and lets another matchmaker lead. Idempotent. */
+  /** Ends the loop and all watches of tickets, and lets another matchmaker lead. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -184,7 +184,7 @@ async function start(
       ]))
     ) {}
   }
-  /** Called after each answer of the store. */
+  /** Called after each update of the replica. */
   const onSynced = async (): Promise<void> => {
     if (isRestoreDue) {
       await sharedKeys?.share();
@@ -261,7 +261,7 @@ async function start(
       // A ticket that is slightly too large is refused with an error that names the limit; a larger
       // one is not read at all.
       const readMaxBytes = 4 * settings.maxTicketBytes;
-      router.service(FrontendService, frontend, { ...forRole("agent"), readMaxBytes });
+      router.service(FrontendService, frontend, { ...forRole("agent", "operator"), readMaxBytes });
       router.service(RegistryService, registry, forRole("server", "operator"));
       router.service(AdminService, admin, forRole("operator"));
     },

@@ -16,7 +16,7 @@ export interface ServerTarget {
   readonly address: string;
 }
 
-/** Calls to environment servers that create and end worlds. */
+/** Creates, resets and destroys worlds on environment servers. */
 export interface WorldServers extends AsyncDisposable {
   /**
    * Checks that a dm_env_rpc server answers at an address; rejects otherwise.
@@ -33,7 +33,7 @@ export interface WorldServers extends AsyncDisposable {
    * Creates a world and returns its name.
    *
    * @param worldType Type of the world, if the server has several.
-   * @param metadata Continues the trace of a match, on a stream of its own.
+   * @param metadata Metadata that continues the trace of a match; the create then uses a new stream.
    */
   create(
     server: ServerTarget,
@@ -75,7 +75,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     timeoutMs: number,
     metadata: Metadata = {},
   ): Promise<Connection> =>
-    // The active trace is that of whatever started the matchmaker or its tick.
+    // Connects outside the active trace, which belongs to whatever started the matchmaker or its tick.
     await detached(() =>
       connect(address, {
         connectTimeoutMs: timeoutMs,
@@ -217,14 +217,14 @@ async function refuseLinkLocal(address: string): Promise<void> {
     }
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `address: expected one that agents can reach, received "${shorten(address)}", which is link-local; register the address under which the matchmaker and the agents reach the server`,
+      `address: expected an address that agents can reach, received "${shorten(address)}", which is link-local; register the address under which the matchmaker and the agents reach the server`,
     );
   }
 }
 
 /**
  * Returns the cause of a failed call: the `settings`, which every server would refuse; the `world`,
- * which may succeed at the next attempt; or the `server`, which is gone or full.
+ * which may succeed at the next attempt; or the `server`, which cannot create worlds now.
  */
 export function faultOf(error: unknown): "settings" | "world" | "server" {
   if (!isRefusal(error)) {
@@ -251,7 +251,7 @@ export function isGone(error: unknown): boolean {
   return isRefusal(error) && error.code === "NOT_FOUND";
 }
 
-/** Returns true if an error reports that no server listens at an address. */
+/** Returns true if an error reports that a server did not answer. */
 export function isUnreachable(error: unknown): boolean {
   return (
     isDmEnvRpcError(error) &&

@@ -3,13 +3,13 @@ import { type Code, ConnectError } from "@connectrpc/connect";
 import { expect } from "vitest";
 import type { AuthorizeCall } from "../src/services/authorize.ts";
 
-/** Identifies each caller by the metadata `name`; the caller "operator" is also an operator. */
+/** Identifies each caller by the metadata `name`: the caller "operator" is an operator, all others are agents. */
 export const byName: AuthorizeCall = ({ metadata }) => {
   const identity = metadata.get("name");
   if (identity === undefined) {
     return undefined;
   }
-  return { identity, roles: identity === "operator" ? ["agent", "operator"] : ["agent"] };
+  return { identity, roles: identity === "operator" ? ["operator"] : ["agent"] };
 };
 
 /** Returns the options of a call that identify its caller to `byName`. */

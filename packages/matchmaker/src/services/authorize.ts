@@ -9,8 +9,8 @@ import {
 import { type Peer, peerOfCall } from "@dm-env-rpc/transport";
 
 /**
- * Role of a caller: an `agent` requests matches; a `server` registers itself; an `operator` reads and
- * changes everything, and may also do what a server may.
+ * Role of a caller: an `agent` requests matches; a `server` registers itself; an `operator` may call
+ * every service, for all tickets, servers and profiles.
  */
 export type CallerRole = "agent" | "server" | "operator";
 

@@ -14,7 +14,8 @@ import { matchmakerClient } from "../client/index.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 
 const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridworld"] };
-const denied = /\[permission_denied\] server_secret: expected the one that server "a" registered/;
+const denied =
+  /\[permission_denied\] server_secret: expected the secret that server "a" registered/;
 
 describe("the id of a server", () => {
   it("belongs to the process that registered it: no other process can register it or act for it", async () => {
@@ -66,7 +67,7 @@ describe("the id of a server", () => {
       serverId,
       onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
     });
-    await expect.poll(() => faults[0]).toMatch(/^server_secret: expected the one that server/);
+    await expect.poll(() => faults[0]).toMatch(/^server_secret: expected the secret that server/);
     const matchmaker = matchmakerClient(served.url);
     const [match] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
     expect(match.address).toBe(first.server.url);
@@ -101,6 +102,16 @@ it("a caller with the role server registers servers, but reads and changes nothi
   ]) {
     await expect(call).rejects.toThrow(/\[permission_denied\]/);
   }
+});
+
+it("a caller with the role operator may call every service", async () => {
+  await using house = await House.open({ authorize: () => ["operator"] });
+  const { address } = house.servers.add(new SimulatedServer("a"));
+  await house.registry.registerServer({ ...offer, serverId: "a", address });
+  await house.frontend.createTicket({ ticketId: "t", priority: 1 });
+  const { servers } = await house.admin.listServers({});
+  const { tickets } = await house.admin.listTickets({});
+  expect([servers, tickets].map(([first]) => first?.id)).toEqual(["a", "t"]);
 });
 
 it.each(["127.0.0.1:PORT", "http://127.0.0.1:PORT"])(
@@ -162,6 +173,8 @@ it.each([
   const transport = createGrpcTransport({ baseUrl: served.url });
   await expect(
     createClient(RegistryService, transport).registerServer({ ...offer, serverId: "a", address }),
-  ).rejects.toThrow(/\[invalid_argument\] address: expected one that agents can reach, received/);
+  ).rejects.toThrow(
+    /\[invalid_argument\] address: expected an address that agents can reach, received/,
+  );
   expect((await createClient(AdminService, transport).listServers({})).servers).toEqual([]);
 });

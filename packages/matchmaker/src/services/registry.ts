@@ -146,8 +146,8 @@ async function callBack(
 }
 
 /**
- * Returns the secret that a caller must match; undefined if the caller may change every server: an
- * operator, or any caller if `authorize` is not configured.
+ * Returns the caller's secret if it must match the server's; undefined if the caller may change every
+ * server: an operator, or any caller if `authorize` is not configured.
  */
 function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): string | undefined {
   const caller = callerOf(call);
@@ -165,7 +165,7 @@ function checkSecret(server: ServerRecord | undefined, secret: string): void {
   }
   throw new DmEnvRpcError(
     "PERMISSION_DENIED",
-    `server_secret: expected the one that server "${shorten(server.id)}" registered with, received ${secret === "" ? "none" : "another one"}; give each run of a server an id of its own`,
+    `server_secret: expected the secret that server "${shorten(server.id)}" registered with, received ${secret === "" ? "none" : "another secret"}; give each run of a server an id of its own`,
   );
 }
 
