@@ -44,8 +44,8 @@ export interface CallersOptions {
 const defaultTimeoutMs = 5_000;
 
 /**
- * One service at several addresses. Calls go to the matchmaker that answered last, and to the next
- * one if it is gone.
+ * One service at several addresses. Calls go to the matchmaker that answered last; if that matchmaker
+ * is gone, they go to the next one.
  */
 export class Callers<S extends DescService> {
   readonly #clients: readonly Client<S>[];
@@ -93,7 +93,7 @@ export class Callers<S extends DescService> {
     return this.#clients[this.#current] as Client<S>;
   }
 
-  /** Name of the current address. */
+  /** The current address, for errors and events. */
   get name(): string {
     return this.#names[this.#current] ?? "the matchmaker";
   }
@@ -140,8 +140,8 @@ export function isTransient(error: unknown): boolean {
 }
 
 /**
- * Returns the time after which to retry a matchmaker that had no room, in ms; undefined for any
- * other error.
+ * Returns the `retry-after` of a RESOURCE_EXHAUSTED error, in milliseconds; undefined for any other
+ * error.
  */
 export function retryAfterMs(error: unknown): number | undefined {
   const { code, metadata } = ConnectError.from(error);

@@ -14,7 +14,7 @@ export function invalid(what: string, expected: string, received: string): DmEnv
 
 /** Creates the error for an unknown name. */
 export function notFound(what: string, id: string, remedy: string): DmEnvRpcError {
-  return new DmEnvRpcError("NOT_FOUND", `there is no ${what} "${shorten(id)}"; ${remedy}`);
+  return new DmEnvRpcError("NOT_FOUND", `unknown ${what} "${shorten(id)}"; ${remedy}`);
 }
 
 /** Shortens a text to 100 characters for an error. */

@@ -48,7 +48,7 @@ export type MatchmakerEvent =
   | { readonly kind: "allocation-failed"; readonly serverId: string; readonly error: Error }
   | { readonly kind: "server-lost"; readonly serverId: string }
   | { readonly kind: "server-gone"; readonly serverId: string }
-  /** A ticket has reached its final state. `reason`: message with which it failed. */
+  /** A ticket has reached its final state. `reason`: message with which the ticket failed. */
   | {
       readonly kind: "ticket-ended";
       readonly ticketId: string;

@@ -5,7 +5,7 @@ import type { MatchData, MatchDatum } from "./model.ts";
 /** Most bytes of the data of a match as JSON: a join token carries the data in a header. */
 const maxDataBytes = 1_024;
 
-/** Join settings that a join token sets besides the data. */
+/** Names of join settings that are reserved for the matchmaker. */
 const ownNames: ReadonlySet<string> = new Set(["team", "role", "match_id", "join_token"]);
 
 /**
@@ -18,7 +18,11 @@ export function matchData(data: object, what: string): MatchData {
   const checked: Record<string, MatchDatum> = {};
   for (const [name, value] of Object.entries(data)) {
     if (name === "" || ownNames.has(name)) {
-      throw invalid(what, `a name other than ${[...ownNames].join(", ")}`, `"${name}"`);
+      throw invalid(
+        what,
+        `a name that is neither empty nor one of ${[...ownNames].join(", ")}`,
+        `"${name}"`,
+      );
     }
     if (!isDatum(value)) {
       throw invalid(

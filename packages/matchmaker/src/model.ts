@@ -52,7 +52,7 @@ export interface Assignment extends Part {
   readonly joinToken: string;
   /** A token for each agent of a party; undefined for a single agent. */
   readonly joinTokens?: readonly string[] | undefined;
-  /** Time at which an unused seat becomes free, on the store's clock. */
+  /** Time at which the join tokens expire, on the store's clock. */
   readonly expiresMs: number;
 }
 
@@ -83,7 +83,7 @@ export interface Ticket {
   readonly matchId?: string | undefined;
   readonly assignment?: Assignment | undefined;
   readonly reason?: Reason | undefined;
-  /** Number of failed creates of its worlds. */
+  /** Number of failed creates of its worlds, not counting failures of servers. */
   readonly attempts: number;
   readonly endedMs?: number | undefined;
   /** Time at which the ticket fails unless a watch, or a read by its creator, renews it. */
@@ -129,7 +129,7 @@ export interface ServerRecord {
   readonly secretHash?: string | undefined;
   /** True if the server requires join tokens, and reports the tickets in its worlds. */
   readonly joinTokens: boolean;
-  /** `gone`: its worlds have ended, and their tickets are being requeued or failed. */
+  /** `gone`: the server is removed once its worlds have ended; their tickets are requeued or fail. */
   readonly state: "serving" | "draining" | "lost" | "gone";
 }
 
@@ -177,8 +177,8 @@ export interface World {
   readonly matchId?: string | undefined;
   readonly createdMs: number;
   /**
-   * Time at which the world was opened or adopted; 0 before. Reports that were received earlier do
-   * not contain the world.
+   * Time at which the world was opened or adopted; 0 before. Policies ignore reports that were received
+   * earlier, because they may be about an earlier world of the same name.
    */
   readonly openedMs: number;
   /** True if an agent has ever been in the world. */
@@ -213,9 +213,9 @@ export interface Match {
   /** The team of each open seat; a team with several open seats is repeated. */
   readonly vacancies: readonly string[];
   /**
-   * Times at which the join tokens of cancelled tickets expire, by ticket; 0 for a
-   * single agent that has joined. The agent may still be inside, or may still join. The ticket stays
-   * in its team until its seat is vacant.
+   * Times at which the join tokens of cancelled tickets expire, by ticket; 0 for a single agent that
+   * has joined. An agent of such a ticket may still be inside, or may still join: the ticket stays in
+   * its team until its seat is vacant.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;

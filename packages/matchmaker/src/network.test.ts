@@ -279,7 +279,7 @@ describe("on the network", () => {
       const [one, two] = await Promise.all([matchmaker.findMatch(), matchmaker.findMatch()]);
       const { seats } = registration;
       await expect(seats.take(one.joinToken, "counting-2")).rejects.toThrow(
-        /expected one for the world "counting-2"/,
+        /expected a token for the world "counting-2"/,
       );
       const seat = await seats.take(one.joinToken, one.worldName);
       expect(seat.claims.ticketId).toBe(one.ticketId);

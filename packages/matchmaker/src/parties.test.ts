@@ -219,7 +219,7 @@ it("all agents of a party join with the tokens of one ticket, and each token adm
   const environments = await Promise.all(
     [...match.joinTokens, solo.joinToken].map((joinToken) => joinMatch({ ...match, joinToken })),
   );
-  await expect(joinMatch(match)).rejects.toThrow(/received one whose seat has been taken/);
+  await expect(joinMatch(match)).rejects.toThrow(/received a token whose seat has been taken/);
   const [first, ...others] = environments;
   await first?.close();
   expect(await client.get(match.ticketId)).toMatchObject({

@@ -138,7 +138,7 @@ describe("the data of a match", () => {
   it.each([
     [{ where: { x: 1 } }, /data "where": expected a string, .*, received \{"x":1\}/],
     [{ level: null }, /data "level": expected a string, .*, received null/],
-    [{ team: "red" }, /data: expected a name other than .*, received "team"/],
+    [{ team: "red" }, /data: expected a name that is neither empty nor one of .*, received "team"/],
     [{ map: "x".repeat(1_024) }, /data: expected at most 1024 bytes as JSON, received 1034 bytes/],
   ])("cannot be %j", async (data, message) => {
     await using house = await House.open();

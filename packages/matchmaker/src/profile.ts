@@ -118,7 +118,7 @@ const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new
 ]);
 
 /** Policy of worlds whose profile was deleted: they end when their agents have left. */
-export const orphanPolicy: WorldPolicy = {
+export const policyWithoutProfile: WorldPolicy = {
   resetAfterSequences: never,
   resetEveryMs: never,
   keepWhenEmpty: false,

@@ -12,7 +12,7 @@ import type { Store } from "./store/store.ts";
 
 afterAll(stopStores);
 
-/** Shorter than the time for which a seat is reserved. */
+/** Lease of the leader that dies or sleeps; shorter than the time for which a seat is reserved. */
 const doomedLeaseMs = 20_000;
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
@@ -63,7 +63,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       const when = `killed at step ${dieAt}`;
       expect(await house.states(ids), when).toEqual([...assigned(6), "WAITING"]);
       await house.joinAll(ids.slice(0, 6));
-      // Long enough for worlds without a record to be destroyed.
+      // Long enough for orphaned worlds to be destroyed.
       await house.pass(15_000, 2_500);
       expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
       expect(await violations(house.store, servers), when).toEqual([]);
@@ -75,7 +75,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     }
   }, 600_000);
 
-  it("a matchmaker that slept through its lease changes nothing when it wakes up", async () => {
+  it("a matchmaker that slept through its lease changes no record when it wakes up, and destroys the world that it created", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = await house.serve("a");
@@ -250,9 +250,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       new Set([
         "the author's own fault",
         'expected tickets of the profile\'s pools, received "nobody"',
-        "expected each ticket once, received one twice",
+        "expected each ticket once, received a ticket twice",
         "expected a match of 1 to 2 agents, received one of 0",
-        expect.stringMatching(/expected tickets of no earlier proposal/),
+        expect.stringMatching(/expected tickets that no earlier proposal of this run contains/),
       ]),
     );
     expect(await violations(house.store, house.servers)).toEqual([]);

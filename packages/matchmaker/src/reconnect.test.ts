@@ -11,6 +11,8 @@ import { joinMatch, matchmakerClient } from "./client/index.ts";
 import { serveRegistered } from "./registration/index.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
 
+// A title names the behaviour in docs/behaviours.md that its test shows.
+
 /** Creates a world for two agents that holds their seats and records its calls. */
 function duel() {
   const told: string[] = [];
@@ -38,7 +40,7 @@ function duel() {
   return { told, world };
 }
 
-/** Opens a proxy to a server that can cut its connections. */
+/** Opens a proxy to a server; `cut` cuts all connections of the proxy. */
 async function cuttable(
   target: string,
 ): Promise<AsyncDisposable & { readonly address: string; cut(): void }> {

@@ -109,7 +109,7 @@ export class Replica {
   }
 
   /**
-   * Commits, and applies the outcome: the written records, or the conflicting ones.
+   * Commits, and applies the outcome: the written records, or the conflicting records.
    *
    * @returns True if the changes were committed; false if a record was not as planned, or the store
    *   has lost commits in the meantime.

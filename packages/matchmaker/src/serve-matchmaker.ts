@@ -39,7 +39,7 @@ export interface MatchmakerServer extends AsyncDisposable {
   /** Address, such as `http://127.0.0.1:8990`. */
   readonly url: string;
   readonly matchmaker: Matchmaker;
-  /** Refuses new calls, and cuts off open ones after `graceMs` (default 1,000). Idempotent. */
+  /** Refuses new calls, and cuts off open calls after `graceMs` (default 1,000). Idempotent. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ export async function serveMatchmaker(
   const { host = "127.0.0.1", port = 0, allowInsecure = false, listenTls } = options;
   if (!allowInsecure && listenTls === undefined && !isLoopback(host)) {
     throw new Error(
-      `host of a matchmaker in plain text: expected a loopback address, received "${host}"; set listenTls, or allowInsecure if every client that reaches the port may use the matchmaker`,
+      `host: expected a loopback address for a matchmaker without TLS, received "${host}"; set listenTls, or allowInsecure if others may read the traffic`,
     );
   }
   const matchmaker = await createMatchmaker(options);
@@ -101,7 +101,7 @@ export async function serveMatchmaker(
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
       pingIntervalMs,
-      maxRequestsPerSecond: 0, // `admit` limits the rate of each caller.
+      maxRequestsPerSecond: 0, // The matchmaker's interceptor limits the rate of each caller.
       onCall: matchmaker.admit,
       onStream: (stream) =>
         stream.abort(
@@ -117,7 +117,7 @@ export async function serveMatchmaker(
       onError: (error) => options.onTransportError?.(error),
     });
     const close = async ({ graceMs = 1_000 } = {}): Promise<void> => {
-      // Watches end with the matchmaker, so the listener need not wait for them.
+      // Watches of tickets end with the matchmaker, so the listener need not wait for them.
       await Promise.all([matchmaker.close(), listener.close({ graceMs })]);
     };
     return {

@@ -93,16 +93,16 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const old = await house.serve("a");
     const ids = await house.tickets(2);
     await house.settle();
-    const anew = new SimulatedServer("a2", { address: old.address });
-    house.servers.add(anew);
-    await house.register(anew);
+    const restarted = new SimulatedServer("a2", { address: old.address });
+    house.servers.add(restarted);
+    await house.register(restarted);
     await house.pass(1_000);
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
-    expect(anew.worlds.size).toBe(1);
+    expect(restarted.worlds.size).toBe(1);
     expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a2"]);
   });
 
-  it("a create that fails because of its server is retried elsewhere; one that fails because of its settings fails the tickets", async () => {
+  it("a create that fails because of its server is retried elsewhere; a create that fails because of its settings fails the tickets", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const first = await house.serve("a");
@@ -138,7 +138,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     );
   });
 
-  it("a world without a record is adopted if its server started with it, else destroyed once", async () => {
+  it("a world that no matchmaker created is adopted if its server started with it, otherwise destroyed once", async () => {
     await using place = await kind.place();
     await using house = await houseAt(place);
     const server = house.servers.add(new SimulatedServer("a"));

@@ -12,7 +12,10 @@ class SettingTable {
   readonly serverLeaseMs: Limit = { default: 15_000, unit: "ms" };
   /** Time for a lost server to return before its worlds count as ended. Default 30,000. */
   readonly lostServerMs: Limit = { default: 30_000, unit: "ms" };
-  /** Time after which a world without a record is destroyed, once it has no agents. Default 10,000. */
+  /**
+   * Time after which an orphaned world, which the matchmaker neither created nor adopted, is destroyed,
+   * once it has no agents. Default 10,000.
+   */
   readonly orphanMs: Limit = { default: 10_000, unit: "ms" };
   /**
    * Time limit of a create, destroy or reset of a world, and of the allocation of its server.
@@ -49,7 +52,7 @@ class SettingTable {
    * count. Default 3.
    */
   readonly maxAttempts: Limit = { default: 3, unit: "count" };
-  /** Most matches made in one tick; further ones wait for the next tick. Default 500. */
+  /** Most matches made in one tick; further matches wait for the next tick. Default 500. */
   readonly maxMatchesPerTick: Limit = { default: 500, unit: "count" };
   /** Concurrent creates on one server. Default 32. */
   readonly maxCreatesPerServer: Limit = { default: 32, unit: "count" };

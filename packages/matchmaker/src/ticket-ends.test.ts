@@ -29,7 +29,7 @@ async function open() {
   const ends = new TicketEnds(replica, (event) => events.push(event));
   await replica.commit([put("ticket", "mine", undefined, waitingTicket("mine"))]);
   await other.sync();
-  /** Ends the ticket as a process knows it. */
+  /** Returns the change that ends the ticket, planned on the version that a replica has. */
   const endIn = (known: Replica, endedMs = startMs, state: "failed" | "cancelled" = "failed") =>
     put("ticket", "mine", known.get("ticket", "mine"), waitingTicket("mine", { state, endedMs }));
   const told = () => events.map((event) => (event.kind === "ticket-ended" ? event.state : ""));

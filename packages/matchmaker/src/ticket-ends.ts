@@ -9,7 +9,7 @@ type EndedTicket = Ticket & { readonly state: FinalState };
 
 /**
  * Commits changes, and emits `ticket-ended` once for each ticket that ends with them. If the response of
- * a commit is lost, the next view of the ticket shows whether it was made.
+ * a commit is lost, the replica's next change of the ticket shows whether the commit was made.
  */
 export class TicketEnds {
   readonly #replica: Replica;

@@ -28,7 +28,7 @@ function entriesOf(value: unknown): [string, unknown][] | undefined {
   return typeof value === "object" && value !== null ? Object.entries(value) : undefined;
 }
 
-/** Checks an object's fields; unlisted ones are violations. */
+/** Checks an object's fields; a field that is not listed is a violation. */
 const record =
   (fields: Readonly<Record<string, Check>>): Check =>
   (value, path) => {

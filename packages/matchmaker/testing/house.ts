@@ -213,7 +213,7 @@ export class House implements AsyncDisposable {
     const server = this.servers.all.get(assignment.address);
     const world = server?.worlds.get(assignment.worldName);
     if (server === undefined || world === undefined) {
-      throw new Error(`there is no world ${assignment.worldName} at ${assignment.address}`);
+      throw new Error(`unknown world "${assignment.worldName}" at ${assignment.address}`);
     }
     const verifier = tokenVerifier({
       serverId: server.id,

@@ -76,7 +76,7 @@ export class SimulatedServer {
     }
     const world = this.worlds.get(name);
     if (world === undefined) {
-      throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+      throw new DmEnvRpcError("NOT_FOUND", `unknown world "${name}"`);
     }
     this.worlds.delete(name);
     this.destroyed.set(name, (this.destroyed.get(name) ?? 0) + 1);
@@ -147,7 +147,7 @@ export class SimulatedServers implements WorldServers {
     await this.pace("reset");
     const world = this.#reach(address).worlds.get(name);
     if (world === undefined) {
-      throw new DmEnvRpcError("NOT_FOUND", `there is no world "${name}"`);
+      throw new DmEnvRpcError("NOT_FOUND", `unknown world "${name}"`);
     }
     world.resets += 1;
     world.sequences += 1;

@@ -11,7 +11,7 @@ import {
 import type { Specs } from "@dm-env-rpc/tensor-codec";
 import type { TicketAssignment } from "./matchmaker-client.ts";
 
-/** Options of `joinMatch`: those of `connection.join`, and those of the connection. */
+/** Options of `joinMatch`: the options of `connection.join`, and of the connection. */
 export interface JoinMatchOptions<
   A extends Specs = Specs,
   O extends Specs = Specs,
@@ -86,7 +86,7 @@ function withConnection<Action, Observation>(
 }
 
 /**
- * Returns the address at which a person takes the seat of an assignment, on the page of its server
+ * Returns the URL at which a person takes the seat of an assignment, on the page of the server
  * (`serve({ page: true })`). The join token is in the fragment, which browsers do not send.
  *
  * @example

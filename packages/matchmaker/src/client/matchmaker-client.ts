@@ -56,12 +56,12 @@ export interface TicketAssignment {
   /** One token for each agent of the party; the first is `joinToken`. */
   readonly joinTokens: readonly string[];
   /**
-   * Time when an unused seat becomes free, in milliseconds since 1970 on the matchmaker's clock.
+   * Time at which an unused join token expires, in milliseconds since 1970 on the matchmaker's clock.
    */
   readonly expiresMs: number;
   /** The team that the agent plays in. */
   readonly team: string;
-  /** The role of its team; empty without one. */
+  /** The role of the team; empty if the team has no role. */
   readonly role: string;
   /** The data of the profile, with additions of the match function. */
   readonly data: Readonly<Record<string, unknown>>;
@@ -71,11 +71,11 @@ export interface TicketAssignment {
 export interface TicketUpdate {
   readonly ticketId: string;
   readonly state: TicketState;
-  /** The ticket's match; undefined unless the ticket is in one. */
+  /** The ticket's match, or its last match if the ticket has ended; undefined if it has none. */
   readonly matchId: string | undefined;
   /** The ticket's assignment, while its state is `assigned` or `joined`. */
   readonly assignment: TicketAssignment | undefined;
-  /** Estimated place among the waiting tickets, 1 for the next; undefined unless the ticket waits in a pool. */
+  /** Estimated place among the waiting tickets, 1 for the ticket that is matched next; undefined unless the ticket waits in a pool. */
   readonly position: number | undefined;
   /** Estimated time until the ticket is matched, at the current rate; undefined if unknown. */
   readonly estimatedWaitMs: number | undefined;
@@ -85,7 +85,7 @@ export interface TicketUpdate {
 
 /** Options of `find` and `findMatch`. */
 export interface FindOptions {
-  /** Cancels the ticket when aborted; the iteration rejects with CANCELLED. */
+  /** Ends the iteration with CANCELLED when aborted, and cancels the ticket unless it is assigned. */
   readonly signal?: AbortSignal | undefined;
   /**
    * Time to keep retrying while no matchmaker answers or has room for the ticket, in milliseconds.
@@ -165,7 +165,7 @@ export function matchmakerClient(
   const { time = systemTime, ticketSecret = crypto.randomUUID() } = options;
   const callers = new Callers(FrontendService, { ...options, matchmakers });
 
-  /** Retries until a matchmaker answers. */
+  /** Retries for `unreachableMs` while no matchmaker answers or has room. */
   const persist = async <T>(run: () => Promise<T>, find: FindOptions): Promise<T> => {
     const sinceMs = time.now();
     for (;;) {
@@ -284,7 +284,7 @@ export function matchmakerClient(
           throw new DmEnvRpcError("CANCELLED", `the ticket was ${state} before it was assigned`);
         }
       }
-      throw new DmEnvRpcError("ABORTED", "the ticket is no longer known; create another one");
+      throw new DmEnvRpcError("ABORTED", "the ticket is no longer known; create another ticket");
     },
     async get(ticketId) {
       const { ticket } = await callers.call((client, call) =>

@@ -20,7 +20,7 @@ export interface Proposal extends MatchProposal {
 }
 
 /**
- * Chooses among the proposals of all profiles. The returned proposals become matches in that order; a
+ * Chooses among the proposals of all profiles. The returned proposals become matches in their order; a
  * proposal that shares a ticket with an earlier one is skipped. If the function throws, the tick makes
  * no matches.
  */
@@ -52,7 +52,8 @@ export interface DirectorContext {
   /**
    * Allocates a server for its first world.
    *
-   * @returns The reason why the server cannot be allocated now; undefined if it is allocated.
+   * @returns The reason why the server cannot be allocated now; undefined if it is
+   *   allocated, or need not be.
    */
   allocate(server: ServerRecord): Promise<string | undefined>;
   /** Requests a tick soon. */

@@ -30,8 +30,8 @@ export type DirectorOptions = Omit<
 
 /**
  * The loop that makes matches while this matchmaker leads: fetch, propose, evaluate, place, create,
- * assign. It also manages worlds and servers. Each step is one commit, so that another director can
- * continue if this one dies.
+ * assign. It also manages worlds and servers. Every change is a commit under the leader's lease, so
+ * that another director can continue if this one dies.
  */
 export class Director {
   readonly #context: DirectorContext;
@@ -161,7 +161,7 @@ export class Director {
           followPolicies(this.#context, this.#tasks, serverId),
         );
       }
-      await this.#step("worlds without an owner", () => this.#orphans.check());
+      await this.#step("orphaned worlds", () => this.#orphans.check());
       this.#tasks.sweep();
       this.#suspicion.sweep();
       this.#sweepWorlds();
@@ -205,7 +205,7 @@ export class Director {
     }
   }
 
-  /** Runs one step. If it throws, the other steps still run. */
+  /** Runs one step. The other steps still run if it throws anything but a StoreError. */
   async #step(step: string, run: () => Promise<void>): Promise<void> {
     try {
       await run();

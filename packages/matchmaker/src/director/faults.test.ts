@@ -182,7 +182,7 @@ describe("a director that loses the lead", () => {
     expect(eventsOf(house, "server-lost")).toEqual([{ kind: "server-lost", serverId: "a" }]);
   });
 
-  it("waits the full orphanMs again before it destroys a world without an owner", async () => {
+  it("waits the full orphanMs again before it destroys an orphaned world", async () => {
     await using scene = await faulty({ settings: { orphanMs: 10_000 } });
     const { house } = scene;
     const server = await house.serve("a");
@@ -297,7 +297,7 @@ describe("a step that fails", () => {
     ["tickets", isTicket(({ reason }) => reason?.message.includes("maxWaitMs") === true)],
     ["report of a", isTicket(({ state }) => state === "joined")],
     ["policies of a", isWorld(({ state }) => state === "destroying")],
-    ["worlds without an owner", isWorld(({ profile }) => profile === "")],
+    ["orphaned worlds", isWorld(({ profile }) => profile === "")],
     ["matches", (changes) => changes.some(isNewMatch)],
     [
       "spare worlds",
@@ -354,7 +354,7 @@ describe("a world that was created while its store failed", () => {
   const isOpening = (changes: readonly Change[]): boolean =>
     written(changes, "world").some(({ state }) => state === "open");
 
-  /** Opens a match whose world is being created. */
+  /** Starts a match whose world is being created. */
   async function creating() {
     const scene = await faulty({ settings: { orphanMs: 600_000 } });
     const { house } = scene;

@@ -60,8 +60,8 @@ function overdue(
     return undefined;
   }
   return away === true
-    ? `its watch ended, and no call watched or read it within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
-    : `no call watched or read it for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
+    ? `the ticket's watch ended, and no call watched or read the ticket within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
+    : `no call watched or read the ticket for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
 /** Commits changes in batches. After a conflict the next tick repeats the batch. */

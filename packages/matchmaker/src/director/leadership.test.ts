@@ -49,7 +49,7 @@ it("a lease is renewed after exactly a third of its time", async () => {
   expect(leadership.isHeld).toBe(true);
 });
 
-it("another process can acquire a released lease immediately, and an expired lease again", async () => {
+it("another process can acquire a released lease immediately, and the holder can acquire an expired lease again", async () => {
   const time = manualTime(startMs);
   const store = memoryStore({ time });
   const [first, second] = [0, 1].map(() => new Leadership(store, time, 6_000));

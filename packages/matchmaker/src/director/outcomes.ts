@@ -7,14 +7,14 @@ import {
   type Ticket,
   type World,
 } from "../model.ts";
-import { orphanPolicy, type Profile, type WorldPolicy } from "../profile.ts";
+import { type Profile, policyWithoutProfile, type WorldPolicy } from "../profile.ts";
 import { put, type Replica, remove } from "../replica.ts";
 import type { Change, Stored } from "../store/store.ts";
 import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
- * Returns a ticket to its pools, in its old place. It may wait without being watched or read at
+ * Returns a ticket that waits again, in its old place. It may wait without being watched or read at
  * least until `untilMs`.
  */
 export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
@@ -36,13 +36,13 @@ export function ended(ticket: Ticket, state: FinalState, nowMs: number, reason?:
 /** Delay from the expiry of a seat's token until the seat becomes free: a join may be in progress. */
 export const seatSlackMs = 1_000;
 
-/** Returns true while a party has an agent in the world, and its other agents may still join. */
+/** Returns true if an agent of a party has joined, and its other agents may still join. */
 export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs: number): boolean {
   const untilMs = (assignment?.expiresMs ?? 0) + seatSlackMs;
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;
 }
 
-/** Removes a ticket from a match and opens its seats. */
+/** Returns a match without a ticket; the ticket's seats are open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
@@ -61,8 +61,8 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /**
- * Removes a cancelled ticket from a match. If the ticket has a join token, its seat is held until the
- * server's reports and the token's expiry show that no agent is in the seat or can still join.
+ * Returns a match without a cancelled ticket. If the ticket has a join token, its seat is held until
+ * the server's reports and the token's expiry show that no agent is in the seat or can still join.
  *
  * @param usesTokens True if the server of the match reports its agents' tickets.
  */
@@ -77,7 +77,7 @@ export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Ma
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 
-/** Removes a ticket from a match, and opens the seat that was held for it. */
+/** Returns a match without a ticket; the seat that was held for the ticket is open. */
 export function released(match: Match, ticketId: string): Match {
   const { [ticketId]: _, ...held } = match.held ?? {};
   return { ...vacated(match, ticketId), held };
@@ -114,7 +114,7 @@ export function hasPlayed(replica: Replica, { serverId, used }: World, { state }
 
 /** Returns the policy of a world. */
 export function policyOf(matchIndex: MatchIndex, replica: Replica, world: World): WorldPolicy {
-  return profileOfWorld(matchIndex, replica, world)?.policy ?? orphanPolicy;
+  return profileOfWorld(matchIndex, replica, world)?.policy ?? policyWithoutProfile;
 }
 
 /** Returns the profile of a world's match; for a spare world, the profile that it was created for. */
@@ -128,7 +128,7 @@ export function profileOfWorld(
 }
 
 /**
- * Returns the changes that end a world, its match, and the match's tickets.
+ * Returns the changes that delete a world and its match, and apply `fate` to the match's tickets.
  *
  * @param fate Returns a ticket in its state after the end of its world.
  */

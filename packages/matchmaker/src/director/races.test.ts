@@ -12,7 +12,7 @@ import type { World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Change, CommitResult, Store } from "../store/store.ts";
 
-/** Opens a house in which `rival` runs before each commit of the director, and may return its result. */
+/** Opens a house that runs `rival` before each commit of the director; a result that `rival` returns replaces the commit. */
 async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
@@ -95,7 +95,7 @@ it("an open seat is not filled if its world begins to drain before the commit", 
   expect(eventsOf(house, "assigned")).toHaveLength(1);
 });
 
-it("a silent server that another leader has just marked as lost is reported by that one only", async () => {
+it("a silent server that another leader has just marked as lost is reported only by that leader", async () => {
   await using scene = await overtaken({ settings: { serverLeaseMs: 15_000 } });
   const { house, race } = scene;
   await house.serve("a");
@@ -213,7 +213,7 @@ it("matches whose commit fails without a visible conflict are made in a later ti
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("a world that is being created does not count as a world without an owner", async () => {
+it("a world that is being created does not count as orphaned", async () => {
   await using house = await House.open({ settings: { orphanMs: 10_000 } });
   const server = await house.serve("a");
   let finish = (): void => {};

@@ -8,7 +8,7 @@ export interface WaitingTicket {
   readonly createdMs: number;
   /** Number of its agents, which play in one team of one match. Default 1. */
   readonly partySize?: number | undefined;
-  /** Round-trip times to regions, in milliseconds. Without any, every region is accepted. */
+  /** Round-trip times to regions, in milliseconds. Default: the ticket accepts every region. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
   /** Tickets with a higher priority are matched first. Default 0. */
   readonly priority?: number | undefined;
@@ -36,8 +36,9 @@ export interface MatchProposal {
   /** The tickets of each team. */
   readonly teams: Readonly<Record<string, readonly WaitingTicket[]>>;
   /**
-   * Of two proposals that share a ticket, the one with the higher score wins, then the one with the
-   * higher priority, then the one with the oldest ticket. Default 0.
+   * If proposals of two profiles share a ticket, the one with the higher score is used; if the scores
+   * are equal, the one with the highest priority of a ticket, then the one with the oldest ticket.
+   * Default 0.
    */
   readonly score?: number | undefined;
   /**
@@ -48,7 +49,7 @@ export interface MatchProposal {
 }
 
 /**
- * Proposes matches. Each ticket may be in one proposal of a call. The matchmaker reads only as many
+ * Proposes matches. Each ticket may be in at most one proposal of a call. The matchmaker reads only as many
  * proposals as it has room for: make the function a generator that yields the best matches first.
  */
 export type MatchFunction = (context: MatchContext) => Iterable<MatchProposal>;

@@ -16,10 +16,11 @@ export interface CustomMatchContext extends MatchContext {
 }
 
 /**
- * A custom match function. It runs concurrently with the matchmaker's other work, with one call per
- * profile at a time. After `matchFunctionMs` its `signal` aborts, and the proposals that it has made
- * are used. A function that throws, or takes too long, is called again after a while; other profiles
- * are not affected. It shares the matchmaker's thread, which it blocks while it computes: run a function
+ * A custom match function. It runs concurrently with the matchmaker's other work. After
+ * `matchFunctionMs` its `signal` aborts, and the proposals that it has made are used. A function that
+ * throws, or takes too long, is called again after a while; other profiles are not affected. A profile
+ * waits for one call at a time, but earlier calls that took too long may still be pending: the function
+ * must be reentrant. It shares the matchmaker's thread, which it blocks while it computes: run a function
  * with long computations by `workerFunction`.
  */
 export type CustomMatchFunction = (

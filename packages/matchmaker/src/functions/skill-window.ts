@@ -16,7 +16,7 @@ export interface SkillWindowOptions {
   readonly count: number;
   /** Name of the double that is the skill. A ticket without it has skill 0. */
   readonly double: string;
-  /** Largest difference between the skills in a match of tickets that have just been created. */
+  /** Largest difference between the skills of a match's tickets while none of them has waited. */
   readonly window: number;
   /**
    * Growth of the window for each second for which the oldest ticket of the match has waited.

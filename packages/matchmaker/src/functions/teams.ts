@@ -76,7 +76,7 @@ export const readTeams: FunctionReader<"teams"> = ({ teams: sizes }, profile) =>
   for (const { name, pool, size } of sizes) {
     checkCount(`size of team "${shorten(name)}"`, size);
     if (name === "" || names.has(name)) {
-      throw invalid("teams", "a name for each team", `"${shorten(name)}"`);
+      throw invalid("teams", "a unique name for each team", `"${shorten(name)}"`);
     }
     if (!pools.has(pool)) {
       const known = [...pools].map((known) => `"${known}"`).join(", ");

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { startMs } from "../../testing/start-ms.ts";
 import { eventLoopMeter } from "./load-meter.ts";
 
-it("the load of the event loop is measured anew after a second at the earliest", async () => {
+it("the load of the event loop is measured again after a second at the earliest", async () => {
   const time = manualTime(startMs);
   const measure = eventLoopMeter(time);
   const untilMs = performance.now() + 20;

@@ -10,7 +10,7 @@ interface Utilization {
   readonly utilization: number;
 }
 
-/** The platform's clock. Node's also measures the event loop; that of pages does not. */
+/** The platform's clock. Node's clock also measures the event loop; the clock of pages does not. */
 interface PlatformPerformance {
   now(): number;
   eventLoopUtilization?(current?: Utilization, last?: Utilization): Utilization;
@@ -32,7 +32,7 @@ export function eventLoopMeter(time: TimeSource): () => number | undefined {
       if (measured === undefined) {
         return undefined;
       }
-      // Rounding can exceed the range, and no time may have passed.
+      // The result may exceed the range by rounding, and is NaN if no time has passed.
       load = Math.min(1, Math.max(0, measured.utilization || 0));
       last = current;
       measuredMs = time.now();

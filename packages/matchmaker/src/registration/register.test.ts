@@ -165,7 +165,7 @@ describe("a registration", () => {
     expect(reports.slice(-3)).toEqual([["one"], ["one"], []]);
   });
 
-  it("that the current matchmaker does not answer tries the next one after half a second", async () => {
+  it("tries the next matchmaker after half a second if the current one does not answer", async () => {
     const registry = new Registry();
     registry.failures.register.push(Code.Unavailable, Code.Unavailable);
     await using registration = registry.open();
@@ -299,11 +299,7 @@ describe("a registration", () => {
 describe("a caller of a registered server", () => {
   it.each([
     ["the matchmaker's token", (token: string) => `Bearer ${token}`, "operator"],
-    [
-      "the token after two spaces, in lower case",
-      (token: string) => `bearer  ${token}`,
-      "operator",
-    ],
+    ['a lower-case "bearer" and two spaces', (token: string) => `bearer  ${token}`, "operator"],
     ["a word before the token", (token: string) => `My Bearer ${token}`, "agent"],
     ["a word after the token", (token: string) => `Bearer ${token} x`, "agent"],
     ["another token", () => "Bearer x", "agent"],

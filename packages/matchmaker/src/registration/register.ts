@@ -85,7 +85,7 @@ export interface Registration extends AsyncDisposable {
   }): Promise<readonly ("agent" | "operator")[]>;
   /** Reports the worlds immediately, or 50 ms after the last report if that is later. */
   changed(): void;
-  /** Requests no more worlds; the current worlds continue. */
+  /** Asks the matchmaker to place no more worlds on the server; the current worlds continue. */
   drain(): Promise<void>;
   /** Sends a last report, then deregisters; the server's worlds count as ended. Idempotent. */
   close(): Promise<void>;

@@ -120,7 +120,7 @@ describe("a registered server that closes", () => {
     expect(registry.time.timers).toBe(0);
   });
 
-  it("with a grace period requests no more agents, and reports ended worlds as empty", async () => {
+  it("with a grace period drains first, and reports ended worlds as empty", async () => {
     const { registry, server, registered } = await open();
     const closing = registered.close({ graceMs: 10_000 });
     await registry.settle();

@@ -56,7 +56,7 @@ export interface ReportedSeats extends Seats {
 
 interface Holder {
   readonly ticketId: string;
-  /** True if the matchmaker has learned that the seat is taken. */
+  /** True once a report has contained the seat: the matchmaker may know that the seat is taken. */
   readonly isKnown: boolean;
   /** True while the world holds the seat for an agent whose stream was lost. */
   readonly isHeld?: boolean;
@@ -148,7 +148,7 @@ export function createSeats(
       if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
-          "join token: expected one whose seat is free, received one whose seat has been taken; create another ticket",
+          "join token: expected a token whose seat is free, received a token whose seat has been taken; create another ticket",
         );
       }
       sweep();

@@ -41,7 +41,7 @@ describe("a registered server", () => {
     });
     await expect(joinMatch({ ...other, worldName }, { as: counting })).rejects.toMatchObject({
       code: "PERMISSION_DENIED",
-      message: expect.stringMatching(/received one for "counting-\d"/),
+      message: expect.stringMatching(/received a token for "counting-\d"/),
     });
     await expect(
       joinMatch({ ...mine, joinToken: `${mine.joinToken}x` }, { as: counting }),

@@ -41,8 +41,8 @@ export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisp
   readonly server: S;
   readonly registration: Registration;
   /**
-   * Requests no more agents and closes the server, as its own `close` does. Agents that leave within
-   * `graceMs`, default 0, are reported as having left. Afterwards the server deregisters and cuts off
+   * Closes the server. During `graceMs`, default 0, the matchmaker places no more worlds on the server,
+   * the server drains, and the agents that leave are reported. Then the server deregisters and cuts off
    * the remaining agents: their tickets wait again or fail, as for a lost server. Later calls may only
    * shorten the grace period.
    */

@@ -73,7 +73,7 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     getProfile({ name }) {
       const record = replica.get("profile", name);
       if (record === undefined) {
-        throw notFound("profile", name, "call ListProfiles for the known ones");
+        throw notFound("profile", name, "ListProfiles lists the profiles");
       }
       return { profile: profileMessage(record.value) };
     },
@@ -81,7 +81,7 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
       for (;;) {
         const record = replica.get("profile", name);
         if (record === undefined) {
-          throw notFound("profile", name, "call ListProfiles for the known ones");
+          throw notFound("profile", name, "ListProfiles lists the profiles");
         }
         if (await replica.commit([remove("profile", name, record)])) {
           return {};
@@ -146,8 +146,8 @@ async function putProfile(
 const watched = ["profile", "server", "match", "ticket"] as const;
 
 /**
- * Yields the current state of all records, then their changes. If a record changes faster than the
- * caller reads, only its latest state is yielded.
+ * Yields the current profiles, servers, matches and tickets, then their changes. If a record changes
+ * faster than the caller reads, only its latest state is yielded.
  */
 async function* watch(
   context: AdminContext,

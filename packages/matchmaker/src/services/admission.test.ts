@@ -339,7 +339,7 @@ describe("the calls of a listener", () => {
   });
 });
 
-it("calls that end before their caller is identified leave its limits unused", async () => {
+it("calls that end before their caller is identified leave the caller's limits unused", async () => {
   let identify = (): void => {};
   const identified = new Promise<void>((resolve) => {
     identify = resolve;
@@ -406,7 +406,7 @@ it("calls of an identified caller use its limits, and no longer those of its net
   }
 });
 
-it("requests that have been read leave room for others of their network, while they are not answered", async () => {
+it("a request that has been read no longer counts as unread, even before it is answered", async () => {
   const servers = new SimulatedServers();
   const release = servers.hold("check");
   await using served = await serveMatchmaker({ settings: { reservedCalls: 16 }, servers });

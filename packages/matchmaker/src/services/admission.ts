@@ -117,8 +117,8 @@ export class Admission {
   };
 
   /**
-   * Applies the limits of a call's caller once the caller is identified. Operators and servers have
-   * no limits per caller.
+   * Applies the limits of a call's caller once the caller is identified. The calls of a caller that
+   * `authorize` identifies as an operator or a server have no limits per caller.
    */
   readonly interceptor: Interceptor = (next) => async (request) => {
     const peer = peerOfCall(request.contextValues);

@@ -47,7 +47,7 @@ it("each operator call emits an event with the caller, the call and its result",
   ]);
 });
 
-it("calls of agents and servers, and calls that were refused for their role, are not audited", async () => {
+it("calls of agents, and calls that were refused for their role, are not audited", async () => {
   await using house = await House.open({ authorize: byName });
   await house.frontend.createTicket({}, as("mallory"));
   await expect(house.admin.listServers({}, as("mallory"))).rejects.toThrow(/permission_denied/);

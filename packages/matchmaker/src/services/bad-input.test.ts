@@ -83,10 +83,10 @@ describe("bad input", () => {
     expect((await house.admin.listProfiles({})).profiles).toEqual([]);
   });
 
-  it("the error for a ticket with an unknown profile lists the known ones", async () => {
+  it("the error for a ticket with an unknown profile lists the known profiles", async () => {
     await using house = await House.open();
     await expect(house.frontend.createTicket({ profile: "chess" })).rejects.toThrow(
-      /\[not_found\] there is no profile "chess"; known profiles: "any"/,
+      /\[not_found\] unknown profile "chess"; known profiles: "any"/,
     );
   });
 
@@ -106,11 +106,11 @@ describe("bad input", () => {
       house.frontend.cancelTicket(call),
       house.frontend.watchTicket(call)[Symbol.asyncIterator]().next(),
     ]) {
-      await expect(asked).rejects.toThrow(/\[not_found\] there is no ticket "nobody"/);
+      await expect(asked).rejects.toThrow(/\[not_found\] unknown ticket "nobody"/);
     }
   });
 
-  it("creating the same ticket twice creates one; with other content it is refused", async () => {
+  it("a repeated create returns the existing ticket; a create of the same id with other content is refused", async () => {
     await using house = await House.open();
     const request = { ticketId: "mine", searchFields: { tags: ["red"] } };
     await house.frontend.createTicket(request);
@@ -157,7 +157,7 @@ describe("bad input", () => {
     expect((await house.admin.listServers({})).servers).toEqual([]);
   });
 
-  it("an operator's watch yields all records, then the changes", async () => {
+  it("an operator's watch yields the current records, then the changes", async () => {
     await using house = await House.open();
     const ended = new AbortController();
     const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();

@@ -102,7 +102,7 @@ export interface FrontendContext extends ServiceContext {
   readonly positions: Positions;
 }
 
-/** The caller of a ticket's method, with the secret that it sent. */
+/** The caller of a method about a ticket, with the secret that it sent. */
 interface Asker {
   readonly caller: Caller | undefined;
   /** Key of the caller whose limits the ticket uses. */
@@ -122,7 +122,10 @@ function isOperator(caller: Caller | undefined): boolean {
   return caller?.roles.includes("operator") === true;
 }
 
-/** Returns true if a caller created a ticket, or is an operator. */
+/**
+ * Returns true if a caller may access a ticket: an operator may, and so may a caller with the identity
+ * and the secret of the ticket, as far as the ticket has them.
+ */
 function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
   if (isOperator(caller)) {
     return true;
@@ -213,7 +216,7 @@ async function createTicket(
   }
 }
 
-/** Returns the error text of the limit that a new ticket would exceed. */
+/** Returns the error text of the limit that a new ticket would exceed; undefined if it exceeds none. */
 function limitMet(
   replica: Replica,
   settings: MatchmakerSettings,
@@ -268,7 +271,7 @@ async function putTicket(
   }
   throw new DmEnvRpcError(
     "ALREADY_EXISTS",
-    `ticket_id: expected an unused id, received "${shorten(ticket.id)}" of a ticket with different content; choose another id, or leave it empty`,
+    `ticket_id: expected an unused id, received "${shorten(ticket.id)}" of another caller's ticket, or of a ticket with different content; choose another id, or leave it empty`,
   );
 }
 

@@ -28,7 +28,7 @@ describe("a ticket", () => {
     const request = { ticketId: "t", ticketSecret };
     await house.frontend.createTicket(request, as("alice"));
     for (const call of callsOf(house, "t", shown, name)) {
-      await expect(call()).rejects.toThrow(/\[not_found\] there is no ticket "t"/);
+      await expect(call()).rejects.toThrow(/\[not_found\] unknown ticket "t"/);
     }
     // A successful create would return the existing ticket with its join token.
     await expect(

@@ -157,7 +157,7 @@ it("the estimated rate of matches follows the actual rate slowly", async () => {
 });
 
 describe("the positions of tickets", () => {
-  /** Tickets that wait, or are matched with one of two profiles, as their matchmaker learns of them. */
+  /** Creates `Positions` of a replica with two profiles, and functions that write waiting and matched tickets. */
   async function open() {
     const time = manualTime(startMs);
     const replica = new Replica(memoryStore({ time }));
@@ -216,7 +216,7 @@ describe("the positions of tickets", () => {
     expect(of("second")?.position).toBe(1);
   });
 
-  it("are those of the pool in which the ticket is first, with the rate of its profile", async () => {
+  it("are the best of each ticket's pools, with the rate of that pool's profile", async () => {
     const { time, wait, match, of } = await open();
     const tagged = { search: { doubles: {}, strings: {}, tags: ["urgent"] } };
     await wait("first");

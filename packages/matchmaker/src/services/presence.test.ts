@@ -67,7 +67,7 @@ describe("a ticket whose watch has ended", () => {
     const state = async () => (await operator.listTickets({})).tickets[0];
     expect((await state())?.error).toBeUndefined();
     await house.pass(6_000);
-    expect((await state())?.error?.message).toMatch(/its watch ended.*10000 ms.*limit: awayMs/);
+    expect((await state())?.error?.message).toMatch(/the ticket's watch ended.*10000 ms.*limit: awayMs/);
   });
 
   it("is still matched while another watch of it is open", async () => {
@@ -96,7 +96,7 @@ describe("a ticket whose watch has ended", () => {
     await house.pass(60_000);
     const { tickets } = await house.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
-    expect(reasons.get(left)).toMatch(/its watch ended/);
+    expect(reasons.get(left)).toMatch(/the ticket's watch ended/);
     expect(reasons.get(watched)).toMatch(/the server at .* is gone/);
   });
 });
@@ -114,7 +114,7 @@ describe("a ticket without a watch", () => {
     const { tickets } = await house.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
     expect(reasons.get(forgotten)).toMatch(
-      /no call watched or read it.*60000 ms.*limit: ticketLeaseMs/,
+      /no call watched or read the ticket for 60000 ms.*limit: ticketLeaseMs/,
     );
     expect(reasons.get(polled)).toBeUndefined();
   });
@@ -238,7 +238,7 @@ describe("the record of a ticket", () => {
     expect(await written()).toBe(0);
   });
 
-  it("is written once for all tickets whose watches end together, in batches", async () => {
+  it("is written in batches of 200, together with those of other tickets that are read", async () => {
     await using house = await House.open({
       settings: { ...settings, maxCallsPerSecond: 10_000 },
       profiles: [profile({ count: 10_000 })],
@@ -269,7 +269,7 @@ describe("the record of a ticket", () => {
     expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan((created ?? 0) + 30_000);
   });
 
-  it("is renewed by a watch alone, as long as the watch lasts", async () => {
+  it("is renewed by a watch as long as the watch lasts, even if the ticket is not read", async () => {
     await using house = await House.open({ settings });
     const [id = ""] = await house.tickets(1);
     await follow(house, id);
@@ -328,7 +328,10 @@ describe("the presence of tickets", () => {
       }
       return stored;
     };
-    /** Lets changes be collected and committed, and returns a ticket's lease from now, if it was written. */
+    /**
+     * Lets changes be collected and committed. Returns the remaining lease of a ticket; undefined if its
+     * record did not change.
+     */
     const leaseWritten = async (id: string): Promise<number | undefined> => {
       const { version } = recordOf(id);
       time.advance(50);
@@ -341,7 +344,7 @@ describe("the presence of tickets", () => {
     return { time, replica, presence, errors, write, recordOf, leaseWritten, soon, late };
   }
 
-  it("returns a ticket that is away as soon as it is watched, however long its lease lasts", async () => {
+  it("ends the absence of a ticket as soon as it is watched, however long its lease lasts", async () => {
     const { presence, write, recordOf, leaseWritten, late } = open();
     await write("one", { ...late, away: true });
     presence.watch("one");
@@ -393,7 +396,7 @@ describe("the presence of tickets", () => {
     expect(await leaseWritten("one")).toBeUndefined();
   });
 
-  it("does nothing for a watched ticket that does not exist, or no longer", async () => {
+  it("does nothing for a watched ticket that is unknown or deleted", async () => {
     const { time, replica, presence, errors, write, recordOf, soon } = open();
     presence.watch("unknown");
     await write("one", soon);

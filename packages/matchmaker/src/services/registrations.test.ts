@@ -237,7 +237,7 @@ describe("a report", () => {
     ).rejects.toSatisfy(refused(Code.ResourceExhausted, /limit: maxWorldsPerServer/));
   });
 
-  it("of a lost server, or one that is gone, is refused", async () => {
+  it("of a server that is lost or gone is refused", async () => {
     await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
     const server = await house.serve("a");
     await house.registry.deregisterServer({ serverId: "a" });

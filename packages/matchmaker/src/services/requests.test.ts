@@ -65,7 +65,10 @@ describe("a ticket that is created", () => {
     const request = { ticketId: "mine", profile: "any" };
     await house.frontend.createTicket(request);
     await expect(house.frontend.createTicket({ ...request, ...other })).rejects.toSatisfy(
-      refused(Code.AlreadyExists, /received "mine" of a ticket with different content/),
+      refused(
+        Code.AlreadyExists,
+        /received "mine" of another caller's ticket, or of a ticket with different content/,
+      ),
     );
   });
 
@@ -115,7 +118,7 @@ describe("a ticket that is created", () => {
     expect(house.matchmaker.counts().tickets.waiting).toBe(0);
   });
 
-  it("is refused for an unknown profile, and the error lists known ones", async () => {
+  it("is refused for an unknown profile, and the error lists the known profiles", async () => {
     await using house = await House.open({
       profiles: Array.from({ length: 20 }, (_, at) => profile({ name: `profile-${at + 10}` })),
     });

@@ -90,9 +90,9 @@ export interface CommitOptions {
 
 /**
  * The state of a matchmaker: records with versions, changed atomically, many at a time. Several
- * matchmakers may share one.
+ * matchmakers may share a store.
  *
- * Every function except `now` and `onChange` rejects with a StoreError `unavailable` if the store
+ * Every function except `now`, `onChange` and `close` rejects with a StoreError `unavailable` if the store
  * cannot be reached; the outcome of the call is then unknown.
  */
 export interface Store extends AsyncDisposable {
@@ -144,7 +144,7 @@ export type StoreErrorReason =
   | "full"
   /** The store does not answer. */
   | "unavailable"
-  /** The store cannot be used: its version, mode or configuration would lose data. */
+  /** The store cannot be used with its version, mode or configuration. */
   | "unsuitable";
 
 /** An error of a store. */

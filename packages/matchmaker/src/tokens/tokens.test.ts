@@ -88,7 +88,7 @@ describe("a join token", () => {
     });
     const elsewhere = refused(
       "PERMISSION_DENIED",
-      /for a different address from the one that this/,
+      /expected a token for the address that this server registered, received a token for another/,
     );
     await expect(verifier.join(mine, "world")).rejects.toSatisfy(elsewhere);
     await expect(verifier.operator(operator)).rejects.toSatisfy(elsewhere);
@@ -110,7 +110,10 @@ describe("a join token", () => {
     const { verifier, token } = await setup();
     const stranger = await setup();
     await expect(verifier.join(await token(), "other")).rejects.toSatisfy(
-      refused("PERMISSION_DENIED", /expected one for the world "other", received one for "world"/),
+      refused(
+        "PERMISSION_DENIED",
+        /expected a token for the world "other", received a token for "world"/,
+      ),
     );
     await expect(verifier.join(await token({ serverId: "old" }), "world")).rejects.toSatisfy(
       refused("PERMISSION_DENIED", /for another server, or for an earlier run/),
@@ -125,7 +128,7 @@ describe("a join token", () => {
     ["an empty token", ""],
     ["text that is not a token", "let me in"],
     ["a token without a signature", "eyJhbGciOiJub25lIn0.eyJyb2xlIjoiYWdlbnQifQ."],
-  ])("is required: %s is refused", async (_, token) => {
+  ])("is required: a join with %s fails", async (_, token) => {
     const { verifier } = await setup();
     const message = token
       ? /a token that the matchmaker issued/
@@ -251,7 +254,7 @@ describe("a seat", () => {
     );
   });
 
-  it("that the world refused may be taken again", async () => {
+  it("whose agent the world refused may be taken again", async () => {
     const { seats, token } = await setup();
     const mine = await token();
     const seat = await seats.take(mine, "world");
@@ -260,7 +263,7 @@ describe("a seat", () => {
     await seats.take(mine, "world");
   });
 
-  it("that the world refused after it was reported as taken is reserved until its token expires", async () => {
+  it("whose agent the world refused after the seat was reported as taken is reserved until its token expires", async () => {
     const { seats, token, pass } = await setup();
     const mine = await token();
     for (const _ of [1, 2]) {

@@ -128,7 +128,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
       if (world !== worldName) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",
-          `join token: expected one for the world "${shorten(worldName)}", received one for "${shorten(String(world))}"; join the world of the token, or ask for another assignment`,
+          `join token: expected a token for the world "${shorten(worldName)}", received a token for "${shorten(String(world))}"; join the world of the token, or ask for another assignment`,
         );
       }
       return {
@@ -165,7 +165,7 @@ function refusal(error: unknown, nowMs: number): DmEnvRpcError {
   if (error instanceof WrongAddress) {
     return new DmEnvRpcError(
       "PERMISSION_DENIED",
-      "this token is for a different address from the one that this server registered; ask for another assignment",
+      "expected a token for the address that this server registered, received a token for another address; ask for another assignment",
     );
   }
   if (error instanceof errors.JWTExpired) {

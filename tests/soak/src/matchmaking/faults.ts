@@ -38,7 +38,7 @@ const floodMs = 10_000;
 const lacksAgents: Permits = ({ is }) => is === "alone";
 /** Agents learn of their seats only after these were given to others, so that matches lack agents. */
 const lateNews: Permits = ({ is, why = "" }) =>
-  is === "alone" || /its seat was reserved for|this join token expired/.test(why);
+  is === "alone" || /the ticket's seat was reserved for|this join token expired/.test(why);
 /** The matchmakers do not know the worlds and matches that exist; agents create waiting tickets again. */
 const lostState: Permits = ({ is }) => is === "alone" || is === "lost";
 

@@ -71,7 +71,7 @@ it("a queue keeps its order when keys are set again many times", () => {
   expect(queue.takeDue(1_000)).toEqual([]);
 });
 
-it("a queue does not return a key at an earlier time after the key was set again or returned", () => {
+it("a queue returns a key that is set again only at its latest time, and once", () => {
   const queue = new DueQueue();
   queue.set("a", 10);
   queue.set("a", 20);

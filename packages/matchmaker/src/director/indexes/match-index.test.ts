@@ -195,7 +195,7 @@ describe("the indexes of tickets", () => {
     expect([...matchIndex.abandoned]).toEqual(["match"]);
   });
 
-  it("leave out a profile whose function is unknown here, and emit bad-proposal", async () => {
+  it("leave out a profile whose function the matchmaker does not have, and emit bad-proposal", async () => {
     const replica = new Replica(memoryStore());
     const events: MatchmakerEvent[] = [];
     const matchIndex = new MatchIndex(replica, {}, (event) => events.push(event));

@@ -31,7 +31,7 @@ export class MatchIndex {
   readonly waiting: Map<string, Ticket> = new Map();
   /** Waiting tickets that are not matched, because their watch has ended. */
   readonly away: Map<string, Ticket> = new Map();
-  /** Grows whenever a ticket starts or stops waiting, or a profile changes. */
+  /** Grows with each change of a waiting ticket or of a profile. */
   ticketRevision = 0;
   /** Ended tickets, in the order in which this process learned that they had ended. */
   readonly ended: Map<string, Ticket> = new Map();

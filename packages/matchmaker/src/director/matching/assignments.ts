@@ -71,7 +71,7 @@ export function seatsOf({ parties }: Pick<Match, "parties">, tickets: readonly s
   return tickets.reduce((sum, id) => sum + (parties?.[id] ?? 1), 0);
 }
 
-/** Returns the known parties of a match together with the parties among tickets, by ticket id. */
+/** Returns the property `parties` of a match: the sizes of the parties among `tickets`, and those in `known`. */
 export function partiesOf(
   tickets: readonly Pick<Ticket, "id" | "partySize">[],
   known: Match["parties"] = {},

@@ -114,7 +114,7 @@ describe("an open seat of a team", () => {
 });
 
 describe("the open seats of several teams", () => {
-  /** A match of two agents in each team, with one seat open in each. */
+  /** Starts a match of two agents in each team; `leaveBoth` opens one seat in each team. */
   async function open() {
     const house = await House.open({ profiles: [teams] });
     await house.serve("a", { maxWorlds: 1 });
@@ -129,7 +129,7 @@ describe("the open seats of several teams", () => {
     return { house, red, blue, leaveBoth };
   }
 
-  it("are not filled by tickets of one team beyond its own", async () => {
+  it("are not filled by tickets of one team beyond that team's seats", async () => {
     const { house, blue, leaveBoth } = await open();
     await using _house = house;
     const ids = await house.tickets(2, tagged("red"));
@@ -140,7 +140,7 @@ describe("the open seats of several teams", () => {
     expect((await rosters(house))[0]?.[1]).toEqual([blue[1]]);
   });
 
-  it("are filled together, although the oldest ticket of both pools takes only one", async () => {
+  it("are filled together, although the oldest ticket of both pools takes only one seat", async () => {
     const { house, leaveBoth } = await open();
     await using _house = house;
     const both = await house.tickets(1, tagged("red", "blue"));
@@ -254,7 +254,7 @@ describe("open seats", () => {
     await house.reportAll();
     await house.settle();
     const more = await house.tickets(1);
-    // As many guests as seats in the match: with the members of the match, the world is full.
+    // Two guests, and two members who have yet to join, fill the four seats.
     setGuests(server, 2);
     await left(house, ...early);
     expect(await house.states(early)).toEqual(["COMPLETED", "COMPLETED"]);
@@ -265,7 +265,7 @@ describe("open seats", () => {
     expect(await house.states(more)).toEqual(["ASSIGNED"]);
   });
 
-  it("are not reduced twice by an agent that is inside with its ticket", async () => {
+  it("do not count an agent that is inside with its ticket as a guest as well", async () => {
     await using house = await four();
     const server = await house.serve("a", { maxWorlds: 1 });
     const ids = await played(house, 4);

@@ -19,14 +19,14 @@ const maxAbandoned = 3;
 /** The run of one profile's function. */
 interface Run {
   /**
-   * The profile that it was started for, compared by reference: putting a profile creates a new
+   * The profile that the run was started for, compared by reference: putting a profile creates a new
    * object.
    */
   readonly profile: Profile;
-  /** Its proposals; undefined while it runs. */
+  /** The proposals of the run; undefined until it has ended. */
   proposals: readonly Proposal[] | undefined;
   readonly startedMs: number;
-  /** Revision of the tickets at its start. */
+  /** Revision of the tickets when the run started. */
   readonly revision: number;
 }
 
@@ -50,7 +50,7 @@ export class MatchRuns {
   /**
    * Returns the ready proposals of a profile, at most `most`. If none is ready, it starts a run,
    * provided that tickets or profiles have changed or `tickMs` has passed since the last run started.
-   * A profile has one run at a time.
+   * A profile has one current run; runs that were abandoned may still be pending.
    */
   take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
     const { matchIndex, settings, time } = this.#context;

@@ -12,7 +12,7 @@ import { wrappedStore } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { Change } from "../../store/store.ts";
 
-/** Opens a house that calls `onClaim` before each commit of matches; `claims` has the number of matches in each. */
+/** Opens a house that calls `onClaim` before each commit of matches; `claims` has the number of matches of each commit. */
 async function watched(options: Parameters<typeof House.open>[0] = {}) {
   const time = manualTime(startMs);
   const claims: number[] = [];

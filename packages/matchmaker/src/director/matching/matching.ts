@@ -30,7 +30,8 @@ interface Plan {
 
 /**
  * Makes matches of waiting tickets as far as servers have room: proposes, evaluates, places, and
- * claims tickets and room in one commit. Tickets for which no server has room keep waiting.
+ * claims the tickets and the room of each match in one commit. Tickets for which no server has room keep
+ * waiting.
  */
 export async function makeMatches(
   context: DirectorContext,

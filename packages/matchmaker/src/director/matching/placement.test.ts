@@ -25,7 +25,7 @@ it.each([
   expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
 });
 
-it("a world without an owner is not destroyed while an agent is in it", async () => {
+it("an orphaned world is not destroyed while an agent is in it", async () => {
   await using house = await House.open();
   const server = await house.serve("a");
   const name = server.create("gridworld");
@@ -61,7 +61,7 @@ it.each([
   expect(await worldsAfter(5, placement)).toEqual(worlds);
 });
 
-it("worlds that are placed in the same tick are spread, too", async () => {
+it("worlds that are placed in the same tick are also spread", async () => {
   await using house = await House.open({
     profiles: [profile({ placement: Placement.SPREAD_AGENTS })],
   });
@@ -75,7 +75,7 @@ it.each([
   ["packed", Placement.PACKED],
   ["spread by worlds", Placement.SPREAD_WORLDS],
 ])(
-  "of equally loaded servers, the one with the lowest id gets the world (%s)",
+  "among equally loaded servers, the server with the lowest id gets the world (%s)",
   async (_, placement) => {
     await using house = await House.open({ profiles: [profile({ placement })] });
     const servers = [await house.serve("b"), await house.serve("a"), await house.serve("c")];
@@ -103,7 +103,7 @@ it("a world that is placed in a tick affects where the next world of that tick i
   expect([eu.worlds.size, us.worlds.size]).toEqual([0, 2]);
 });
 
-it("a server that has no room for another world, or for its agents, is passed over for the next one", async () => {
+it("a server that has no room for another world, or for its agents, is passed over for the next server", async () => {
   await using house = await House.open();
   const servers = [
     await house.serve("a", { maxWorlds: 2, maxAgents: 40 }),
@@ -162,7 +162,7 @@ async function byLoad(loads: readonly (number | undefined)[], count = 2) {
   return { house, servers, created, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
-it("worlds are spread by load: the server with the lowest one gets the world", async () => {
+it("worlds are spread by load: the server with the lowest load gets the world", async () => {
   await using scene = await byLoad([0.6, 0.2, 0.9]);
   await scene.house.tickets(2);
   await scene.house.settle();

@@ -10,15 +10,15 @@ interface Room {
   readonly server: ServerRecord;
   worlds: number;
   seats: number;
-  /** Worlds placed on it in this tick. */
+  /** Worlds placed on the server in this tick. */
   taken: number;
 }
 
 /** Estimated load of a server. */
 interface EstimatedLoad {
-  /** Before this tick. */
+  /** Load before this tick. */
   readonly load: number;
-  /** Estimate for another world. */
+  /** Estimated load of each further world. */
   readonly perWorld: number;
 }
 
@@ -29,18 +29,18 @@ const settlingMs = 10_000;
 export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "serverLabels">;
 
 /**
- * Places the worlds of one tick: on the fullest server with room, so that others can be shut down
- * (`packed`), or on the server with the greatest free share of worlds (`spread-worlds`) or of seats
- * (`spread-agents`), or with the lowest load (`spread-load`).
+ * Places the worlds of one tick: on the server with the fewest free seats that has room, so that others
+ * can be shut down (`packed`), or on the server with the greatest free share of worlds (`spread-worlds`)
+ * or of seats (`spread-agents`), or with the lowest load (`spread-load`).
  */
 export class Placement {
   readonly #replica: Replica;
   readonly #matchIndex: MatchIndex;
   readonly #rooms: Room[] = [];
-  /** Loads of servers by id, if a profile places by load; undefined for a server without a report of it. */
+  /** Estimated loads of servers, by id; undefined for a server that reports no load. */
   readonly #loads = new Map<string, EstimatedLoad | undefined>();
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
-  /** Servers for worlds of a type and labels, the fullest first; servers without room are dropped. */
+  /** Servers for worlds of a type and labels, those with the fewest free seats first; servers without room are dropped. */
   readonly #usable = new Map<string, Room[]>();
 
   /** @param isUsable Returns true if a server may now get a world of a type. */
@@ -63,7 +63,7 @@ export class Placement {
         this.#rooms.push({ server, worlds, seats, taken: 0 });
       }
     }
-    // Of equally full servers, one that is allocated saves the allocation of another.
+    // Among servers with equally many free seats, an allocated one is first: it saves an allocation.
     const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
     this.#rooms.sort(
       (a, b) => a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1),
@@ -119,7 +119,7 @@ export class Placement {
     return best.server;
   }
 
-  /** Returns the free share of a server. */
+  /** Returns the share of a server that is free, as the policy measures it. */
   #freeOf(room: Room, placement: Exclude<PlacementPolicy, "packed">): number {
     const { server, worlds, seats, taken } = room;
     if (placement === "spread-worlds") {
@@ -133,8 +133,8 @@ export class Placement {
 
   /**
    * Returns the load of a server. Its reports do not yet contain the load of the worlds that it got a
-   * short time ago. Each of them counts as the average of the others, and at least as
-   * `1 / maxWorlds`, so that a burst of matches is not placed on one server.
+   * short time ago. Each of these worlds counts as the average of the server's other worlds, and at
+   * least as `1 / maxWorlds`, so that a burst of matches is not placed on one server.
    */
   #loadOf({ id, maxWorlds }: ServerRecord): EstimatedLoad | undefined {
     if (this.#loads.has(id)) {
@@ -157,7 +157,7 @@ export class Placement {
     return estimate;
   }
 
-  /** Moves a server that has become fuller to its new position, or drops it if it has no room left. */
+  /** Moves a server that has fewer free seats to its new position, or drops it if it has no room left. */
   #sink(rooms: Room[], room: Room): void {
     let at = rooms.indexOf(room);
     if (room.worlds === 0 || room.seats === 0) {

@@ -120,12 +120,12 @@ describe("an impossible proposal", () => {
     [
       "with the same ticket in two teams",
       ({ pools }) => [{ teams: { one: all(pools).slice(0, 1), other: all(pools).slice(0, 1) } }],
-      /expected each ticket once, received one twice/,
+      /expected each ticket once, received a ticket twice/,
     ],
     [
       "with a ticket of an earlier proposal",
       ({ pools }) => [1, 2].map(() => ({ teams: { all: all(pools).slice(0, 1) } })),
-      /expected tickets of no earlier proposal, received "id-.*" again/,
+      /expected tickets that no earlier proposal of this run contains, received "id-.*"$/,
     ],
     [
       "with more agents than seats",
@@ -390,7 +390,7 @@ describe("a custom match function", () => {
     );
   });
 
-  it("that blocks the matchmaker is reported, is called less often each time, and does not delay other profiles", async () => {
+  it("that blocks the matchmaker is reported, is called less often each time, and other profiles are matched afterwards", async () => {
     let calls = 0;
     const house = await open(({ pools }) => {
       calls += 1;

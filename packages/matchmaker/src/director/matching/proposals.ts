@@ -157,7 +157,7 @@ export class Proposals {
       return `expected a number as score, received ${String(score)}`;
     }
     if (new Set(ids).size < ids.length) {
-      return "expected each ticket once, received one twice";
+      return "expected each ticket once, received a ticket twice";
     }
     if (data !== undefined) {
       try {
@@ -168,7 +168,7 @@ export class Proposals {
     }
     const taken = ids.find((id) => this.#used.has(id));
     if (taken !== undefined) {
-      return `expected tickets of no earlier proposal, received "${taken}" again`;
+      return `expected tickets that no earlier proposal of this run contains, received "${taken}"`;
     }
     const unknown = ids.find((id) => !this.#isOffered(id));
     if (unknown !== undefined) {
@@ -186,7 +186,7 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
     context.emit({ kind: "step-failed", step: "evaluate", error: toError(error) });
   try {
     const chosen = context.evaluate(proposals);
-    // Its rejection would otherwise be unhandled.
+    // The rejection of a promise would otherwise be unhandled.
     if (chosen instanceof Promise) {
       chosen.catch(bad);
     }

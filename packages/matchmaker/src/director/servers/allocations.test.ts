@@ -9,7 +9,7 @@ import { memoryStore } from "../../store/memory-store.ts";
 
 /** An orchestrator in this process. */
 class Orchestrator implements ServerAllocator {
-  /** Servers for which it was called. */
+  /** Ids of the servers that were to be allocated, one for each call. */
   readonly calls: string[] = [];
   /** Servers that cannot be allocated now. */
   readonly busy = new Set<string>();
@@ -100,7 +100,7 @@ it("a failed allocation of a server is repeated after a cooldown, once for all o
   expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
 });
 
-it("a profile whose servers cannot be allocated does not affect the others", async () => {
+it("a profile whose servers cannot be allocated does not affect other profiles", async () => {
   const of = (tier: string) => profile({ name: tier, serverLabels: { tier } });
   await using scene = await open({ profiles: [of("small"), of("large")] });
   const { house, orchestrator } = scene;
@@ -166,7 +166,7 @@ it("no world is created if the match ends while its server is being allocated", 
   expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
 });
 
-it("of equally full servers, an allocated one gets the world", async () => {
+it("among servers with equally many free seats, an allocated server gets the world", async () => {
   await using scene = await open();
   const { house, orchestrator } = scene;
   const b = await house.serve("b");

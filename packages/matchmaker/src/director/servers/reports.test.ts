@@ -36,7 +36,8 @@ describe("a report", () => {
     expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     await reportAt(31_001);
     expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
-    const reason = "its seat was reserved for 30000 ms and no agent took it; create another ticket";
+    const reason =
+      "the ticket's seat was reserved for 30000 ms, and no agent took it; create another ticket";
     expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
       code: Code.DeadlineExceeded,
       message: reason,
@@ -160,7 +161,7 @@ it("a world that a server started with follows the policy of the match in it", a
   expect(callsOf(house, "destroy")).toEqual([]);
 });
 
-describe("a server whose agents cancel their seats", () => {
+describe("a server whose agents cancel their tickets", () => {
   it("gets no agents until it has answered, or reported again", async () => {
     await using house = await House.open({ profiles: [profile({ count: 1 })] });
     const server = await house.serve("a");

@@ -100,7 +100,7 @@ async function takeWorld(
         report.receivedMs > (assignment?.expiresMs ?? 0) + seatSlackMs
       ) {
         left = vacated(left, id);
-        const message = `its seat was reserved for ${seatMs} ms and no agent took it; create another ticket`;
+        const message = `the ticket's seat was reserved for ${seatMs} ms, and no agent took it; create another ticket`;
         const reason = { code: "DEADLINE_EXCEEDED", message } as const;
         changes.push(
           put("ticket", id, ticket, ended(ticket.value, "failed", replica.now(), reason)),

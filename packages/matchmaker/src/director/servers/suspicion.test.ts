@@ -18,7 +18,7 @@ async function open(maxWorlds = 10, options: Parameters<typeof House.open>[0] = 
   return { house, server, cancelOne, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
 }
 
-/** Registering checks a server, too. */
+/** Forgets the calls so far: a registration also checks the server. */
 function forgetCalls({ servers }: House): void {
   servers.calls.length = 0;
 }
@@ -105,7 +105,7 @@ describe("a suspect server", () => {
     expect(checks(house)).toBe(1);
   });
 
-  it("is not checked again for the same seat, however long it lasts", async () => {
+  it("is checked once for each cancelled ticket, however long the ticket's seat stays reserved", async () => {
     await using scene = await open();
     const { house, cancelOne } = scene;
     await cancelOne();

@@ -8,8 +8,8 @@ const trustMs = 1_000;
 
 /**
  * Servers that may be dead although their leases last: they get no agents until they have answered,
- * or reported again. A server becomes suspect if an agent with a seat cancels its ticket, or if a
- * call is not answered.
+ * or reported again. A server becomes suspect if an agent with a seat cancels its ticket, or if the
+ * server does not answer a create.
  */
 export class Suspicion {
   readonly #context: DirectorContext;

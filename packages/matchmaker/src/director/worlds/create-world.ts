@@ -52,7 +52,7 @@ async function createWorld(
   const profile = profileOfWorld(matchIndex, replica, world);
   const mayCreate = server?.state === "serving" || server?.state === "draining";
   if (profile === undefined || !mayCreate) {
-    const what = profile === undefined ? "the profile was deleted" : "its server is gone";
+    const what = profile === undefined ? "the profile was deleted" : "the server was lost";
     await unplace(context, world.id, (ticket) =>
       requeued(ticket, replica.now() + settings.awayMs, {
         code: "UNAVAILABLE",

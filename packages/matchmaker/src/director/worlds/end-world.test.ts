@@ -65,7 +65,10 @@ describe("a world that ends", () => {
     await house.pass(2_000);
     expect(await house.states(ids)).toEqual(["COMPLETED", "WAITING"]);
     const { error } = await house.ticket(ids[1] ?? "");
-    expect(error).toMatchObject({ code: Code.Aborted, message: "its world was destroyed" });
+    expect(error).toMatchObject({
+      code: Code.Aborted,
+      message: "the world was destroyed before the seat was taken",
+    });
     // The lease of the waiting ticket ran out while the ticket had a seat.
     await house.pass(15_000, 5_000);
     expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 1, failed: 0 });

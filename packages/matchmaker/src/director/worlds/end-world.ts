@@ -49,7 +49,7 @@ async function destroyWorld(
         ? ended(ticket, "completed", nowMs)
         : requeued(ticket, nowMs + settings.awayMs, {
             code: "ABORTED",
-            message: "its world was destroyed",
+            message: "the world was destroyed before the seat was taken",
           }),
     );
   });

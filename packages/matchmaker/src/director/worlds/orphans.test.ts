@@ -81,7 +81,7 @@ it("an adopted world that has ended is not adopted again from an earlier report"
   expect(house.matchmaker.counts().worlds).toBe(0);
 });
 
-describe("a world without an owner", () => {
+describe("an orphaned world", () => {
   it("is destroyed after exactly orphanMs", async () => {
     await using house = await House.open({ settings: { orphanMs: 10_000 } });
     const server = await house.serve("a");

@@ -8,14 +8,14 @@ import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Handles worlds without a record. It adopts those that a server started with. The others were left
- * by a matchmaker that died between a create and its record; each is destroyed once it has been known
- * for `orphanMs` and has no agents.
+ * Adopts worlds that a server started with, and destroys orphaned worlds: other reported worlds that
+ * have no record, because the outcome of their create was lost. An orphaned world is destroyed once it
+ * has been known for `orphanMs` and has no agents.
  */
 export class Orphans {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Time when each world without a record was first seen in a report. */
+  /** Time when each orphaned world was first seen in a report. */
   readonly #seen = new Map<string, number>();
   /** Worlds that were adopted or destroyed, until reports no longer contain them. */
   readonly #handled = new Set<string>();

@@ -9,7 +9,7 @@ import { type Place, stopStores, storeKinds } from "../../../testing/stores.ts";
 
 afterAll(stopStores);
 
-/** Opens a match on the store of a place; its two agents have joined. */
+/** Starts a match of two joined agents on the store of `place`. */
 const playing = (place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) =>
   playedMatch(policy, { open: (options) => houseAt(place, { profiles: options?.profiles }) });
 
@@ -269,7 +269,7 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
 });
 
 describe.each(stores)("a server, with a store in $name,", (kind) => {
-  it("that drains gets no more worlds, and keeps those with agents", async () => {
+  it("that drains gets no more worlds, and keeps the worlds with agents", async () => {
     await using place = await kind.place();
     await using match = await playing(place, {});
     const { house, server, ids } = match;

@@ -49,7 +49,7 @@ it.each([
   expect(failuresOf(create.house)).toEqual(failures);
 });
 
-it("a failed destroy of a world without an owner is repeated after a cooldown", async () => {
+it("a failed destroy of an orphaned world is repeated after a cooldown", async () => {
   await using house = await House.open({ settings: { orphanMs: 10_000, cooldownMs: 4_000 } });
   const server = await house.serve("a");
   server.create("gridworld");
@@ -70,7 +70,7 @@ it("a failed destroy of a world without an owner is repeated after a cooldown", 
   });
 });
 
-it("a world without an owner that no longer exists when it is destroyed is not destroyed again", async () => {
+it("an orphaned world that no longer exists when it is destroyed is not destroyed again", async () => {
   await using house = await House.open({ settings: { orphanMs: 1_000 } });
   const server = await house.serve("a");
   server.create("gridworld");

@@ -52,7 +52,7 @@ it("a match function in a worker thread matches tickets, with its parameters", a
   expect(eventsOf(house, "bad-proposal")).toEqual([]);
 });
 
-it("proposals for which servers have no room are made later, by the same thread", async () => {
+it("proposals for which servers have no room are made later", async () => {
   await using house = await open("inPairs");
   const ids = await house.tickets(100, { profile: "authors" });
   await expectStates(house, ids.slice(0, 20), "ASSIGNED");
@@ -77,12 +77,12 @@ it("a function that never returns is terminated, and called again in another thr
   ]);
   await house.frontend.cancelTicket({ ticketId: stuck });
   const second = await house.tickets(2, { profile: "authors" });
-  // The cooldown of the function.
+  // Ends the cooldown of the function.
   house.time.advance(1_000);
   await expectStates(house, second, "ASSIGNED");
 });
 
-it("proposals are received as they are made, before the function never returns", async () => {
+it("proposals are received as they are made, even if the function never returns", async () => {
   await using endless = workerFunction(module, "endless");
   const search = { doubles: {}, strings: {}, tags: ["endless"] };
   const all = ["a", "b"].map((id) => ({ id, createdMs: 0, search, extensions: {} }));
@@ -105,7 +105,7 @@ it("the proposals before an error are used", async () => {
 });
 
 it.each([
-  ["exiting", /^its worker thread ended with code 7$/],
+  ["exiting", /^the worker thread of the match function ended with code 7$/],
   ["functionAsData", /could not be cloned/],
   ["notAFunction", /match-functions\.ts: expected a function "notAFunction", received number$/],
   ["missing", /expected a function "missing", received undefined$/],

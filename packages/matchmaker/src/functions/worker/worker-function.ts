@@ -22,10 +22,12 @@ interface Thread {
  * Runs a custom match function in a worker thread, so that it may compute without a pause: agents,
  * servers and other profiles do not wait for it. When its time is over (the setting `matchFunctionMs`),
  * the thread is terminated, even if the function never returns. The waiting tickets of each run are
- * copied to the thread. Each profile that uses the function has a thread of its own.
+ * copied to the thread. Concurrent runs have different threads; the thread of a finished run is used
+ * again, by any profile.
  *
  * @param module URL of the module that exports the function, such as
- *   `new URL("./balanced.js", import.meta.url)`. Its errors are those of the function.
+ *   `new URL("./balanced.js", import.meta.url)`. An error while the module is loaded is reported as one
+ *   of the function.
  * @param name Name of the export.
  *
  * @example
@@ -55,7 +57,9 @@ export function workerFunction(module: URL, name: string): WorkerFunction {
     };
     worker.on("message", receive);
     worker.on("error", (error) => ended(toError(error)));
-    worker.on("exit", (code) => ended(new Error(`its worker thread ended with code ${code}`)));
+    worker.on("exit", (code) =>
+      ended(new Error(`the worker thread of the match function ended with code ${code}`)),
+    );
     all.add(thread);
     return thread;
   };

@@ -25,7 +25,7 @@ async function load(): Promise<CustomMatchFunction> {
   throw new Error(`${module}: expected a function "${name}", received ${typeof exported}`);
 }
 
-/** Loaded with the first run, which reports an error of the module. */
+/** The function, which the first run loads; an error of the module is an error of that run. */
 let loading: Promise<CustomMatchFunction> | undefined;
 
 async function* proposalsOf(
@@ -51,7 +51,7 @@ async function makeProposals(current: Run): Promise<void> {
     }
     send({ kind: "pause" });
   } catch (error) {
-    // Sending fails, too, for a proposal that cannot be copied, such as one with a function.
+    // Sending also fails for a proposal that cannot be copied, such as one with a function.
     end(toError(error));
   }
 }
@@ -79,7 +79,7 @@ parentPort?.on("message", (message: ToWorker) => {
   }
   if (message.kind === "stop") {
     run.ended.abort();
-    // An error of its cleanup concerns proposals that are not needed.
+    // Ignores an error of the generator's cleanup: its proposals are not needed.
     run.proposals.return(undefined).catch(() => {});
     run = undefined;
     return;

@@ -2136,7 +2136,7 @@ export const Placement = {
   UNSPECIFIED: 0,
 
   /**
-   * The fullest server, so that the others become empty. The default.
+   * The server with the fewest free seats, so that the others become empty. The default.
    *
    * @generated from enum value: PLACEMENT_PACKED = 1;
    */
