@@ -67,7 +67,9 @@ describe("a ticket whose watch has ended", () => {
     const state = async () => (await operator.listTickets({})).tickets[0];
     expect((await state())?.error).toBeUndefined();
     await house.pass(6_000);
-    expect((await state())?.error?.message).toMatch(/the ticket's watch ended.*10000 ms.*limit: awayMs/);
+    expect((await state())?.error?.message).toMatch(
+      /the ticket's watch ended.*10000 ms.*limit: awayMs/,
+    );
   });
 
   it("is still matched while another watch of it is open", async () => {
