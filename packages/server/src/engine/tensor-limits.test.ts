@@ -42,14 +42,18 @@ it("limits of tensors apply to actions, before and after broadcasting, and the s
   await peer.join(await peer.createWorld());
   await peer.step();
   const any = { typeUrl: "", value: new Uint8Array(0), $typeName: "google.protobuf.Any" } as const;
-  expect(await answerTo(peer, "row", pack(new Int32Array(9)))).toMatch(/^8: .*\(maxElements\)/);
+  expect(await answerTo(peer, "row", pack(new Int32Array(9)))).toMatch(
+    /^8: .*\(limit: maxElements\)/,
+  );
   expect(
     await answerTo(peer, "row", { dtype: "int32", shape: [9], data: Int32Array.of(1) }),
-  ).toMatch(/^8: .*"row".*\(maxElements\)/);
-  expect(await answerTo(peer, "text", pack("a".repeat(17)))).toMatch(/^8: .*\(maxStringBytes\)/);
+  ).toMatch(/^8: .*"row".*\(limit: maxElements\)/);
+  expect(await answerTo(peer, "text", pack("a".repeat(17)))).toMatch(
+    /^8: .*\(limit: maxStringBytes\)/,
+  );
   expect(
     await answerTo(peer, "any", { dtype: "proto", shape: [5], data: new Array(5).fill(any) }),
-  ).toMatch(/^8: .*\(maxEntries\)/);
+  ).toMatch(/^8: .*\(limit: maxEntries\)/);
   expect(await answerTo(peer, "row", pack(new Int32Array(8)))).toBe("step");
 });
 
@@ -142,7 +146,7 @@ it("maxMessageWork and maxDimensions: bound a request, and the stream continues"
   await peer.join(await peer.createWorld());
   await peer.step();
   expect(await answerTo(peer, "row", pack(new Int32Array(1000)))).toMatch(
-    /^8: .*\(maxMessageWork\)/,
+    /^8: .*\(limit: maxMessageWork\)/,
   );
   const cube = { dtype: "int32", shape: [1, 1, 1], data: Int32Array.of(1) } as const;
   expect(await answerTo(peer, "row", cube)).toMatch(/^8: .*at most 2 dimensions/);
