@@ -164,21 +164,36 @@ describe("batches on several servers", () => {
     expect(before.observation["board"] === after.observation["board"]).toBe(areSame);
   });
 
-  test.each<[string, Specs, unknown, string]>([
-    ["is missing", { tick: t.int32() }, 0, "no observation of that name"],
-    ["is of another dtype", { tick: t.int32(), of: t.uint8([2]) }, new Uint8Array(2), "uint8 [2]"],
-    ["has another shape", { tick: t.int32(), of: t.int32([3]) }, new Int32Array(3), "int32 [3]"],
-    ["is a record", { tick: t.int32(), of: { x: t.int32() } }, 0, "a record"],
-  ])("cannot be combined if one observation %s", async (_what, observations, value, received) => {
-    const like = { tick: t.int32(), of: t.int32([2]) };
-    const { slots } = batching(2, (slot) => ({
-      observations: slot === 0 ? like : observations,
-      observe: (name) => (name === "tick" ? 0 : slot === 0 ? new Int32Array(2) : value),
-    }));
+  /** Specs of the observation `of`, and its values, by the text that names them in an error. */
+  const kinds: Readonly<Record<string, [Specs, unknown]>> = {
+    "no observation of that name": [{}, 0],
+    "int32 [2]": [{ of: t.int32([2]) }, new Int32Array(2)],
+    "int32 [3]": [{ of: t.int32([3]) }, new Int32Array(3)],
+    "uint8 [2]": [{ of: t.uint8([2]) }, new Uint8Array(2)],
+    "a record": [{ of: { x: t.int32() } }, 0],
+  };
+
+  test.each([
+    ["int32 [2]", "no observation of that name"],
+    ["int32 [2]", "uint8 [2]"],
+    ["int32 [2]", "int32 [3]"],
+    ["int32 [2]", "a record"],
+    ["a record", "no observation of that name"],
+    ["a record", "int32 [2]"],
+    ["no observation of that name", "int32 [2]"],
+    ["no observation of that name", "a record"],
+  ])("cannot be combined if one has %s and another has %s", async (...texts) => {
+    const { slots } = batching(2, (slot) => {
+      const [specs, value] = kinds[texts[slot] as string] as [Specs, unknown];
+      return {
+        observations: { tick: t.int32(), ...specs },
+        observe: (name) => (name === "tick" ? 0 : value),
+      };
+    });
     await using vector = await vectorize(2, slots);
     await expect(vector.reset()).rejects.toMatchObject({
-      ...{ reason: "spec", specName: "of", received },
-      expected: "slot 1 to have the spec of the first slot: int32 [2]",
+      ...{ reason: "spec", specName: "of", received: texts[1] },
+      expected: `slot 1 to have the spec of the first slot: ${texts[0]}`,
     });
   });
 });
@@ -303,11 +318,15 @@ describe("a vector of several batches", () => {
     await Promise.all(servers.map(({ closed }) => closed));
   });
 
-  test("keeps the step for the next recv if one recv is canceled", async () => {
+  test("keeps the step for the next recv if one recv is canceled, before or after the servers answer", async () => {
     const { slots } = batching(2, () => long);
     await using vector = await vectorize(2, slots);
     vector.sendReset();
     const signal = AbortSignal.abort(new Error("no time"));
+    await expect(vector.recv({ signal })).rejects.toThrow(/no time/);
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     await expect(vector.recv({ signal })).rejects.toThrow(/no time/);
     expect((await vector.recv()).first).toEqual(flags(1, 1));
     await expect(vector.step([{ move: 1 }, { move: 99 }])).rejects.toThrow(/99/);
@@ -391,6 +410,23 @@ describe("a lost batch", () => {
     expect(observation).toMatchObject({ tick: { data: Int32Array.of(1, 1) } });
   });
 
+  test("delivers its first steps although a reset with a mask leaves its slots out", async () => {
+    const { slots, isDown } = failing();
+    await using vector = await vectorize(2, slots, soon);
+    await vector.reset();
+    isDown[1] = true;
+    await vector.step(moves(2));
+    isDown[1] = false;
+    let back = await vector.reset({ mask: [true, false] });
+    while (back.valid[1] === 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      back = await vector.reset({ mask: [true, false] });
+    }
+    expect([back.first, back.valid]).toEqual([flags(1, 1), flags(1, 1)]);
+    const { observation } = await vector.step(moves(2));
+    expect(observation).toMatchObject({ tick: { data: Int32Array.of(1, 1) } });
+  });
+
   test("receives the settings of a reset after it has been recreated", async () => {
     const isDown = [false, false];
     const withSettings: number[] = [];
@@ -437,6 +473,24 @@ describe("a lost batch", () => {
     expect(isWaiting).toBe(true);
     isDown[1] = false;
     expect((await step).valid).toEqual(flags(0, 1));
+  });
+
+  test("delays the step until it has been recreated if the other batch has failed permanently", async () => {
+    const { slots, isDown } = failing();
+    const restart = { initialMs: 0, maxAttempts: 2 };
+    await using vector = await vectorize(2, slots, { restart });
+    await vector.reset();
+    isDown[1] = true;
+    await vector.step(moves(2));
+    await vector.step(moves(2));
+    for (let turn = 0; turn < 20; turn++) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    isDown[0] = true;
+    expect((await vector.step(moves(2))).truncated).toEqual(flags(1, 0));
+    isDown[0] = false;
+    const { first, valid } = await vector.step(moves(2));
+    expect([first, valid]).toEqual([flags(1, 0), flags(1, 0)]);
   });
 
   test("stays absent if restarts are off; once all batches are lost, the step rejects", async () => {

@@ -22,7 +22,7 @@ export interface BatchPart<Action, Observation> {
 interface Member<Action, Observation> extends BatchPart<Action, Observation> {
   /** The latest batch; absent rows take their shapes from it. */
   last: VectorBatch<Observation> | undefined;
-  /** Resolves once the batch has been recreated or its recreation has failed. */
+  /** Set while the batch is being recreated; resolves once it has been or its recreation has failed. */
   recreating: Promise<void> | undefined;
   /** The first steps of a batch that has been recreated, for the next call. */
   recreated: VectorBatch<Observation> | undefined;
@@ -41,17 +41,19 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
   readonly #ids: readonly number[];
   #isReset = false;
   #isOpen = false;
-  /** The step that was sent but not received. */
-  #sent: Promise<VectorBatch<Observation>> | undefined;
-  /** True once the servers have answered that step. */
-  #isSettled = false;
+  /** Outcome of the step that was sent but not received. */
+  #sent: Promise<PromiseSettledResult<VectorBatch<Observation>>> | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(parts: readonly BatchPart<Action, Observation>[], reuse: boolean) {
+  constructor(
+    parts: readonly BatchPart<Action, Observation>[],
+    autoresetMode: AutoresetMode,
+    reuse: boolean,
+  ) {
     const size = parts.reduce((sum, { slots }) => sum + slots.length, 0);
     this.size = size;
     this.batchSize = size;
-    this.autoresetMode = parts[0]?.batch.autoresetMode ?? "next-step";
+    this.autoresetMode = autoresetMode;
     this.#members = parts.map((part) => ({
       ...part,
       last: undefined,
@@ -71,8 +73,8 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
   }
 
   async #reset({ mask, settings, ...wait }: VectorResetOptions): Promise<VectorBatch<Observation>> {
-    for (const member of this.#members) {
-      if (mask === undefined) {
+    if (mask === undefined) {
+      for (const member of this.#members) {
         member.recreated = undefined;
       }
     }
@@ -137,12 +139,7 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
   }
 
   #keep(sent: Promise<VectorBatch<Observation>>): void {
-    this.#isSettled = false;
-    const settle = (): void => {
-      this.#isSettled = true;
-    };
-    sent.then(settle, settle); // `recv` reports the outcome.
-    this.#sent = sent;
+    this.#sent = Promise.allSettled([sent]).then(([outcome]) => outcome);
   }
 
   async recv(options?: WaitOptions): Promise<VectorBatch<Observation>> {
@@ -150,14 +147,10 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     if (sent === undefined) {
       throw refused("cannot recv with nothing sent; call send() first");
     }
-    try {
-      return await waitFor(sent, `a step of ${this.size} slots`, options);
-    } finally {
-      // If the caller stopped waiting, the next `recv` returns this step.
-      if (this.#isSettled) {
-        this.#sent = undefined;
-      }
-    }
+    // Rejects if the caller stops waiting: the next `recv` then returns this step.
+    const outcome = await waitFor(sent, `a step of ${this.size} slots`, options);
+    this.#sent = undefined;
+    return settledValue(outcome);
   }
 
   /** Calls all parts concurrently, except parts that are being recreated. */
@@ -168,13 +161,7 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     const settled = await Promise.allSettled(
       this.#members.map((member, index) => this.#rowsOf(member, () => call(member, index))),
     );
-    const parts = settled.map((one) => {
-      if (one.status === "rejected") {
-        throw one.reason;
-      }
-      return one.value;
-    });
-    return this.#rows.joined(parts);
+    return this.#rows.joined(settled.map((outcome) => settledValue(outcome)));
   }
 
   /**
@@ -183,12 +170,10 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
    * @throws the error of a part once every part has failed permanently.
    */
   async #somePresent(): Promise<void> {
-    while (this.#members.every((member) => member.recreated === undefined && isAbsent(member))) {
-      const recreations = this.#members.flatMap((member) =>
-        member.batch.failure === undefined ? [this.#recreation(member)] : [],
-      );
+    while (this.#members.every((member) => isAbsent(member))) {
+      const recreations = this.#members.flatMap(({ recreating }) => recreating ?? []);
       if (recreations.length === 0) {
-        throw this.#members[0]?.batch.failure;
+        throw this.#members.map(({ batch }) => batch.failure)[0];
       }
       await Promise.race(recreations);
     }
@@ -198,33 +183,27 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
     member: Member<Action, Observation>,
     call: () => Promise<VectorBatch<Observation>>,
   ): Promise<VectorBatch<Observation>> {
-    const { batch, last, recreated } = member;
+    const { last, recreated } = member;
     if (recreated !== undefined) {
       member.recreated = undefined;
       return recreated;
     }
     if (last !== undefined && isAbsent(member)) {
-      if (batch.failure === undefined) {
-        void this.#recreation(member);
-      }
       return absentRows(last, null);
     }
     member.last = await call();
+    if (member.batch.isRecreating) {
+      member.recreating = this.#recreation(member);
+    }
     return member.last;
   }
 
   /** Waits until a batch has been recreated. Never rejects: `batch.failure` holds the error. */
-  #recreation(member: Member<Action, Observation>): Promise<void> {
-    member.recreating ??= this.#firstStepsOf(member);
-    return member.recreating;
-  }
-
-  async #firstStepsOf(member: Member<Action, Observation>): Promise<void> {
+  async #recreation(member: Member<Action, Observation>): Promise<void> {
     try {
       member.recreated = await member.batch.reset();
-      member.last = member.recreated;
     } catch {
-      // `batch.failure` is set, or the next recreation has begun.
+      // `batch.failure` is set.
     } finally {
       member.recreating = undefined;
     }
@@ -287,7 +266,14 @@ export class JoinedBatches<Action, Observation> implements VectorEnvironment<Act
 /** Returns true for a part that is being recreated or has failed permanently. */
 function isAbsent<Action, Observation>(member: Member<Action, Observation>): boolean {
   const { batch, recreating } = member;
-  return recreating !== undefined || batch.isRecreating || batch.failure !== undefined;
+  return recreating !== undefined || batch.failure !== undefined;
+}
+
+function settledValue<T>(outcome: PromiseSettledResult<T>): T {
+  if (outcome.status === "rejected") {
+    throw outcome.reason;
+  }
+  return outcome.value;
 }
 
 function refused(message: string): DmEnvRpcError {

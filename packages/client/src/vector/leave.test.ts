@@ -94,6 +94,17 @@ describe("a slot that leaves", () => {
   });
 });
 
+test("slots that leave while the vector closes have left once it is closed", async () => {
+  const vector = await vectorize(2, scripted().factory);
+  await vector.reset();
+  const order: string[] = [];
+  await Promise.all([
+    vector.close().then(() => order.push("closed")),
+    vector.leave([0]).then(() => order.push("left")),
+  ]);
+  expect(order).toEqual(["closed", "left"]);
+});
+
 test("an open recv includes steps of slots that are reset in the meantime", async () => {
   await using vector = await vectorize(2, scripted().factory);
   vector.sendReset([0]);

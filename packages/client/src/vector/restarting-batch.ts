@@ -136,7 +136,7 @@ export class RestartingBatch<Action, Observation>
 
   /** Returns a batch that reports the error in every row, and starts to recreate the batch. */
   #lost(error: Error, last: VectorBatch<Observation>): VectorBatch<Observation> {
-    if (this.#restart === "never" || this.#closing !== undefined) {
+    if (this.#restart === "never") {
       this.#failure = error;
     } else {
       const recreation = this.#recreate(this.#restart, error);

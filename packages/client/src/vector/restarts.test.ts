@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setTimeout as delay } from "node:timers/promises";
 import { EnvironmentStateType } from "@dm-env-rpc/protocol";
-import { tensor } from "@dm-env-rpc/tensor-codec";
+import { t, tensor } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, test } from "vitest";
 import { type Script, status } from "../testing/scripted-server.ts";
 import { flags, moves, scripted } from "../testing/slots.ts";
@@ -102,6 +102,58 @@ describe("a slot that has failed", () => {
     expect(restarts.length - before).toBeLessThanOrEqual(1);
   });
 
+  test("is not recreated if it leaves between two attempts", async () => {
+    const { factory, restarts } = onlyOnce();
+    let pause = (): void => {};
+    const pausing = new Promise<void>((resolve) => {
+      pause = resolve;
+    });
+    const random = (): number => {
+      pause();
+      return 0;
+    };
+    await using vector = await vectorize(2, factory, { restart: { initialMs: 20, random } });
+    await vector.reset();
+    await vector.step(moves(2));
+    await pausing;
+    await vector.leave([1]);
+    // Longer than the pause.
+    await delay(20);
+    expect(restarts).toEqual([1]);
+  });
+
+  test("does not report the error of an attempt that was open when it left", async () => {
+    const { factory } = scripted(failing);
+    let refuse = (): void => {};
+    let begin = (): void => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const again = new Promise<never>((_, reject) => {
+      refuse = () => reject(new Error("no server there"));
+    });
+    await using vector = await vectorize(
+      2,
+      (request) => {
+        if (request.restarts === 0) {
+          return factory(request);
+        }
+        begin();
+        return again;
+      },
+      { batchSize: 1, restart: { initialMs: 0 } },
+    );
+    vector.sendReset([1]);
+    await vector.recv();
+    vector.send(moves(1), [1]);
+    await vector.recv();
+    await begun;
+    await vector.leave([1]);
+    refuse();
+    await new Promise((resolve) => setImmediate(resolve));
+    await expect(vector.recv()).rejects.toThrow(/nothing sent/);
+  });
+
   test("cancels its recreation through the signal of the factory when the vector closes", async () => {
     let signal: AbortSignal | undefined;
     const { factory } = scripted(failing);
@@ -128,26 +180,41 @@ describe("a slot that has failed", () => {
     expect(signal.aborted).toBe(true);
   });
 
-  test("because of an invalid observation is reported as a failure, not as an invalid action", async () => {
-    const wrong = tensor("float64", [], new Float64Array([1]));
+  const wrong = tensor("float64", [], new Float64Array([1]));
+
+  test.each([
+    ["has another dtype", [{ uid: 101, tensor: wrong }], "tick"],
+    ["is missing", [], "tick"],
+    ["was not requested", [{ uid: 999, tensor: wrong }], undefined],
+  ])(
+    "because one of its observations %s is reported as a failure, not as an invalid action",
+    async (_what, observations, specName) => {
+      const { factory } = scripted((slot) => ({
+        sequenceLength: 100,
+        answer: (request, { requests }) =>
+          slot === 1 && request.case === "step" && requests.length === 3
+            ? { case: "step", value: { state: EnvironmentStateType.RUNNING, observations } }
+            : undefined,
+      }));
+      await using vector = await vectorize(2, factory, { restart: "never" });
+      await vector.reset();
+      const { valid, failures } = await vector.step(moves(2));
+      expect(valid).toEqual(flags(1, 0));
+      expect(failures).toMatchObject([null, { name: "TensorError", specName }]);
+    },
+  );
+
+  test("because a reset changed its specs is reported as a failure", async () => {
+    const specs = { tick: t.int32() };
     const { factory } = scripted((slot) => ({
-      sequenceLength: 100,
-      answer: (request, { requests }) =>
-        slot === 1 && request.case === "step" && requests.length === 3
-          ? {
-              case: "step",
-              value: {
-                state: EnvironmentStateType.RUNNING,
-                observations: [{ uid: 101, tensor: wrong }],
-              },
-            }
-          : undefined,
+      observations: (resets) => (slot === 1 && resets > 1 ? { ...specs, extra: t.int32() } : specs),
     }));
     await using vector = await vectorize(2, factory, { restart: "never" });
-    await vector.reset();
-    const { valid, failures } = await vector.step(moves(2));
+    const settings = () => ({ level: 1 });
+    await vector.reset({ settings });
+    const { valid, failures } = await vector.reset({ settings });
     expect(valid).toEqual(flags(1, 0));
-    expect(failures).toMatchObject([null, { name: "TensorError", specName: "tick" }]);
+    expect(failures).toMatchObject([null, { reason: "spec", specName: "extra" }]);
   });
 
   test("rejects the step if all other slots have left", async () => {

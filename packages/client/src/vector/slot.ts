@@ -41,7 +41,7 @@ export interface SlotContext<Action, Observation> {
   onArrival(arrival: Arrival<Observation>): void;
   /** Called when a failed slot has been recreated, with its first step, or has failed permanently. */
   onRecreated(arrival: Arrival<Observation>): void;
-  /** Called when an action did not fit; the slot has not stepped. */
+  /** Called when an action or settings did not fit; the slot has not stepped. */
   onMisfit(slot: number, error: Error): void;
 }
 
@@ -215,7 +215,7 @@ export class Slot<Action, Observation> {
     await dispose(environment);
     let failure = lost;
     const { maxAttempts = defaultMaxAttempts } = restart;
-    for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    for (let attempt = 1; attempt <= maxAttempts && !this.#left; attempt++) {
       let made: Environment<Action, Observation> | undefined;
       try {
         await pause(backoffMs(attempt, restart), `recreating slot ${this.index}`, signal);
@@ -236,15 +236,14 @@ export class Slot<Action, Observation> {
         return;
       } catch (error) {
         await dispose(made);
-        if (this.#left) {
-          return;
-        }
         failure = toError(error);
       }
     }
-    this.#isRecreating = false;
-    this.#failure = failure;
-    this.#context.onRecreated(this.#arrival(undefined, failure));
+    if (!this.#left) {
+      this.#isRecreating = false;
+      this.#failure = failure;
+      this.#context.onRecreated(this.#arrival(undefined, failure));
+    }
   }
 
   #begins(): void {
@@ -279,17 +278,16 @@ function withOwnTensors<Observation>(observation: Observation): Observation {
 }
 
 /**
- * Returns true if the action, not the response, caused the error. In that case nothing was sent.
+ * Returns true if the action or the settings, not the response, caused the error. In that case nothing was sent.
  */
 function isMisfit(error: Error, specs: Environment["specs"]): boolean {
-  if (!isTensorError(error) || error.specName === undefined) {
+  // A changed spec has an error of reason `spec`; an observation that was not requested has no name.
+  if (!isTensorError(error) || error.reason === "spec" || error.specName === undefined) {
     return false;
   }
-  const name = error.specName;
-  if (Object.hasOwn(flattenSpecs(specs.actions), name)) {
-    return true;
-  }
-  return error.reason === "name" && !Object.hasOwn(flattenSpecs(specs.observations), name);
+  const { specName } = error;
+  const isObservation = Object.hasOwn(flattenSpecs(specs.observations), specName);
+  return !isObservation || Object.hasOwn(flattenSpecs(specs.actions), specName);
 }
 
 /** Closes an environment and its connection, in any state. */

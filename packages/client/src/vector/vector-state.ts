@@ -276,11 +276,10 @@ export class VectorState<Action, Observation> implements VectorEnvironment<Actio
   }
 
   #recreated(arrival: Arrival<Observation>): void {
-    const slot = this.#slot(arrival.slot);
     if (this.#mode === "some") {
       this.#arrived(arrival);
     } else {
-      slot.held = arrival;
+      (this.#slots[arrival.slot] as Slot<Action, Observation>).held = arrival;
     }
   }
 

@@ -123,6 +123,23 @@ describe("behaviour 57: order of calls", () => {
     );
   });
 
+  test("a record of actions that does not fit, and settings that cannot be packed, are refused without losing their slots", async () => {
+    const actions = { arm: { at: t.int32([2]) } };
+    const { factory, requests } = scripted(() => ({ actions }));
+    await using vector = await vectorize(2, factory);
+    await vector.reset();
+    const fits = { arm: { at: Int32Array.of(1, 2) } };
+    await expect(vector.step([fits, { arm: 3 }])).rejects.toMatchObject({
+      ...{ name: "TensorError", specName: "arm" },
+    });
+    const settings = (slot: number) => (slot === 1 ? { level: [[1], [1, 2]] } : {});
+    await expect(vector.reset({ settings })).rejects.toMatchObject({
+      ...{ name: "TensorError", specName: "level" },
+    });
+    expect((await vector.step([fits, fits])).valid).toEqual(flags(1, 1));
+    expect(requests).toHaveLength(2);
+  });
+
   test("an action that does not fit rejects the step, and the vector continues", async () => {
     await using vector = await vectorize(2, scripted().factory);
     await vector.reset();

@@ -134,7 +134,10 @@ async function joinBatches<Action, Observation>(
   }
   const [only] = parts;
   if (parts.length === dealt.length && only !== undefined) {
-    return parts.length === 1 ? only.batch : new JoinedBatches(parts, buffers === "reuse");
+    const { batch } = only;
+    return parts.length === 1
+      ? batch
+      : new JoinedBatches(parts, batch.autoresetMode, buffers === "reuse");
   }
   await Promise.all(parts.map(({ batch }) => batch.close()));
   const refused = made.find((one) => one.status === "rejected");
