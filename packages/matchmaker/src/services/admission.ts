@@ -2,7 +2,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { FrontendService } from "@dm-env-rpc/protocol/matchmaker";
 import { type ListenOptions, type Peer, peerOfCall, type RouteCall } from "@dm-env-rpc/transport";
-import { networkOf, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { Counts, networkOf, type TimeSource, TokenBuckets } from "@dm-env-rpc/transport/internal";
 import { overloaded } from "../errors.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import { type Caller, callerOf } from "./authorize.ts";
@@ -19,32 +19,18 @@ const limits = {
   reserved: ["reservedCalls", "maxCallsPerCaller"],
 } as const satisfies Record<Pool, readonly [keyof MatchmakerSettings, keyof MatchmakerSettings]>;
 
-/** Size of a caller's burst, in seconds of its rate. */
-const burstS = 4;
-/** Callers whose rates are remembered; past this number, idle callers are forgotten. */
-const maxBuckets = 10_000;
-
 /** A call that the listener has admitted. */
 interface Admitted {
   readonly pool: Pool;
-  /** Key of the caller whose limits the call uses; undefined for a caller without limits. */
-  key: string | undefined;
   hasEnded: boolean;
-  /**
-   * Network whose share of the reserve the call uses until its request has been read; undefined in
-   * the other pools.
-   */
-  unread: string | undefined;
+  /** Ends the call's use of its caller's limits; does nothing for a caller without limits. */
+  credit: () => void;
+  /** Ends the call's use of its network's share of the reserve; does nothing in the other pools. */
+  hasBeenRead: () => void;
 }
 
 /** Share of the reserve that the unread requests of one network may use. */
 const unreadShare = 1 / 8;
-
-/** Calls that a caller's rate still allows. */
-interface Bucket {
-  tokens: number;
-  atMs: number;
-}
 
 /**
  * Returns the key of the caller whose limits a call uses: the identity that `authorize` returned,
@@ -64,21 +50,21 @@ export function callerKey(caller: Caller | undefined, { address }: Peer): string
  */
 export class Admission {
   readonly #settings: MatchmakerSettings;
-  readonly #time: TimeSource;
   readonly #admitted = new WeakMap<Peer, Admitted>();
   readonly #open: Record<Pool, number> = { watches: 0, calls: 0, reserved: 0 };
-  readonly #accounts: Readonly<Record<Pool, Map<string, number>>> = {
-    watches: new Map(),
-    calls: new Map(),
-    reserved: new Map(),
+  /** Open calls of each pool by caller. */
+  readonly #byCaller: Readonly<Record<Pool, Counts<string>>> = {
+    watches: new Counts(),
+    calls: new Counts(),
+    reserved: new Counts(),
   };
-  readonly #buckets = new Map<string, Bucket>();
-  /** Number of calls in the reserve whose requests have not been read, by network. */
-  readonly #unread = new Map<string, number>();
+  readonly #rates: TokenBuckets;
+  /** Calls in the reserve whose requests have not been read, by network. */
+  readonly #unread = new Counts<string>();
 
   constructor(settings: MatchmakerSettings, time: TimeSource) {
     this.#settings = settings;
-    this.#time = time;
+    this.#rates = new TokenBuckets(settings.maxCallsPerSecond, () => time.now());
   }
 
   /**
@@ -95,24 +81,24 @@ export class Admission {
         `too many ${nouns[pool]}: expected at most ${this.#settings[most]} at a time; try again later (limit: ${most})`,
       );
     }
-    const call: Admitted = { pool, key: undefined, hasEnded: false, unread: undefined };
+    const call: Admitted = { pool, hasEnded: false, credit: () => {}, hasBeenRead: () => {} };
     const network = callerKey(undefined, peer);
     if (pool === "reserved" && network !== undefined) {
-      this.#countUnread(call, network);
+      call.hasBeenRead = this.#countUnread(network);
     }
     try {
       this.#charge(call, network);
     } catch (error) {
-      this.#hasBeenRead(call);
+      call.hasBeenRead();
       throw error;
     }
     this.#open[pool] += 1;
     this.#admitted.set(peer, call);
     return () => {
       call.hasEnded = true;
-      this.#hasBeenRead(call);
+      call.hasBeenRead();
       this.#open[pool] -= 1;
-      this.#credit(call);
+      call.credit();
     };
   };
 
@@ -129,102 +115,50 @@ export class Admission {
       this.#spend(key);
     }
     const call = this.#admitted.get(peer);
-    if (call !== undefined) {
-      this.#hasBeenRead(call);
-    }
-    if (call !== undefined && !call.hasEnded && call.key !== key) {
-      this.#credit(call);
+    call?.hasBeenRead();
+    if (call?.hasEnded === false) {
+      call.credit();
       this.#charge(call, key);
     }
     return await next(request);
   };
 
-  /** Keeps a few networks from filling the reserve with calls whose requests have not been read. */
-  #countUnread(call: Admitted, network: string): void {
+  /**
+   * Keeps a few networks from filling the reserve with calls whose requests have not been read.
+   *
+   * @returns A function to call once the request has been read, or the call has ended. Idempotent.
+   */
+  #countUnread(network: string): () => void {
     const most = Math.max(1, Math.floor(this.#settings.reservedCalls * unreadShare));
-    const unread = this.#unread.get(network) ?? 0;
-    if (unread >= most) {
+    if (this.#unread.of(network) >= most) {
       throw overloaded(
         `too many unread requests of servers and operators: expected at most ${most} from one address, an eighth of the reserve; finish some first (limit: reservedCalls)`,
       );
     }
-    this.#unread.set(network, unread + 1);
-    call.unread = network;
-  }
-
-  #hasBeenRead(call: Admitted): void {
-    const { unread } = call;
-    if (unread === undefined) {
-      return;
-    }
-    call.unread = undefined;
-    const left = (this.#unread.get(unread) ?? 1) - 1;
-    if (left === 0) {
-      this.#unread.delete(unread);
-    } else {
-      this.#unread.set(unread, left);
-    }
+    return this.#unread.add(network);
   }
 
   #charge(call: Admitted, key: string | undefined): void {
-    const [, most] = limits[call.pool];
-    const account = this.#accounts[call.pool];
     if (key === undefined) {
       return;
     }
-    const open = account.get(key) ?? 0;
-    if (open >= this.#settings[most]) {
+    const [, most] = limits[call.pool];
+    const open = this.#byCaller[call.pool];
+    if (open.of(key) >= this.#settings[most]) {
       throw overloaded(
         `too many ${nouns[call.pool]}: expected at most ${this.#settings[most]} of one caller at a time; end some first (limit: ${most})`,
       );
     }
-    account.set(key, open + 1);
-    call.key = key;
-  }
-
-  #credit(call: Admitted): void {
-    const account = this.#accounts[call.pool];
-    const { key } = call;
-    if (key === undefined) {
-      return;
-    }
-    const left = (account.get(key) ?? 1) - 1;
-    if (left === 0) {
-      account.delete(key);
-    } else {
-      account.set(key, left);
-    }
-    call.key = undefined;
+    call.credit = open.add(key);
   }
 
   #spend(key: string): void {
-    const { maxCallsPerSecond } = this.#settings;
-    const nowMs = this.#time.now();
-    const most = maxCallsPerSecond * burstS;
-    const bucket = this.#buckets.get(key) ?? { tokens: most, atMs: nowMs };
-    const earned = (Math.max(0, nowMs - bucket.atMs) / 1_000) * maxCallsPerSecond;
-    bucket.tokens = Math.min(most, bucket.tokens + earned);
-    bucket.atMs = nowMs;
-    if (this.#buckets.size >= maxBuckets && !this.#buckets.has(key)) {
-      this.#forget(nowMs);
-    }
-    this.#buckets.set(key, bucket);
-    if (bucket.tokens < 1) {
+    if (!this.#rates.take(key)) {
       throw overloaded(
-        `too many calls: expected at most ${maxCallsPerSecond} per second of one caller, in bursts of at most ${most}; call less often (limit: maxCallsPerSecond)`,
+        `too many calls: expected at most ${this.#settings.maxCallsPerSecond} per second of one caller, in bursts of at most ${this.#rates.burst}; call less often (limit: maxCallsPerSecond)`,
         // Every caller earns at least one call per second.
         { retryAfterS: 1 },
       );
-    }
-    bucket.tokens -= 1;
-  }
-
-  /** Forgets callers that may make a whole burst again. */
-  #forget(nowMs: number): void {
-    for (const [key, { atMs }] of this.#buckets) {
-      if (nowMs - atMs >= burstS * 1_000) {
-        this.#buckets.delete(key);
-      }
     }
   }
 }

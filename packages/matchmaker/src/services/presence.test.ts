@@ -346,6 +346,29 @@ describe("the presence of tickets", () => {
     return { time, replica, presence, errors, write, recordOf, leaseWritten, soon, late };
   }
 
+  it("leaves a ticket as it is while the ticket is neither watched nor read", async () => {
+    const { presence, write, leaseWritten, soon } = open();
+    presence.watch("other");
+    await write("one", soon);
+    expect(await leaseWritten("one")).toBeUndefined();
+  });
+
+  it("writes no more tickets once it closes, although more have to be renewed", async () => {
+    const { time, presence, replica, write, recordOf, soon } = open();
+    const ids = Array.from({ length: 201 }, (_, index) => `ticket-${index}`);
+    for (const id of ids) {
+      await write(id, soon);
+      presence.read(recordOf(id).value);
+    }
+    time.advance(50);
+    // The first commit, of 200 tickets, is under way.
+    await presence.close();
+    const renewed = ids.filter((id) => recordOf(id).value.aliveUntilMs !== soon.aliveUntilMs);
+    expect(renewed.length).toBeLessThanOrEqual(200);
+    expect(replica.get("ticket", "ticket-200")?.value).toMatchObject(soon);
+    expect(time.timers).toBe(0);
+  });
+
   it("ends the absence of a ticket as soon as it is watched, however long its lease lasts", async () => {
     const { presence, write, recordOf, leaseWritten, late } = open();
     await write("one", { ...late, away: true });

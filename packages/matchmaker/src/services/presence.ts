@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
+import { Counts, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../events.ts";
 import { hasEnded, type Ticket } from "../model.ts";
 import { put, type Replica } from "../replica.ts";
@@ -24,7 +24,7 @@ export class Presence {
   readonly #time: TimeSource;
   readonly #emit: Emit;
   /** Open watches by ticket. */
-  readonly #watches = new Map<string, number>();
+  readonly #watches = new Counts<string>();
   /** Tickets whose presence may have changed; true if the ticket was read. */
   readonly #due = new Map<string, boolean>();
   readonly #stop: () => void;
@@ -40,7 +40,11 @@ export class Presence {
     this.#emit = emit;
     // The watch may have moved here from another matchmaker.
     this.#stop = replica.onChange((change) => {
-      if (change.kind === "ticket" && change.after !== undefined && this.#watches.has(change.id)) {
+      if (
+        change.kind === "ticket" &&
+        change.after !== undefined &&
+        this.#watches.of(change.id) > 0
+      ) {
         this.#consider(change.after);
       }
     });
@@ -53,19 +57,16 @@ export class Presence {
    * @returns A function that ends the watch.
    */
   watch(id: string): () => void {
-    this.#watches.set(id, (this.#watches.get(id) ?? 0) + 1);
+    const end = this.#watches.add(id);
     const ticket = this.#replica.get("ticket", id)?.value;
     if (ticket !== undefined) {
       this.#consider(ticket);
     }
     return () => {
-      const left = (this.#watches.get(id) ?? 1) - 1;
-      if (left > 0) {
-        this.#watches.set(id, left);
-        return;
+      end();
+      if (this.#watches.of(id) === 0) {
+        this.#add(id, false);
       }
-      this.#watches.delete(id);
-      this.#add(id, false);
     };
   }
 
@@ -110,7 +111,7 @@ export class Presence {
         this.#consider(ticket);
       }
     }
-    const everyMs = Math.max(1, this.#settings.ticketLeaseMs / checksPerLease);
+    const everyMs = this.#settings.ticketLeaseMs / checksPerLease;
     this.#cancelCheck = this.#time.after(everyMs, () => this.#checkWatched());
   }
 
@@ -154,7 +155,7 @@ export class Presence {
     }
     const { ticketLeaseMs, awayMs } = this.#settings;
     const nowMs = this.#replica.now();
-    if (wasRead || this.#watches.has(id)) {
+    if (wasRead || this.#watches.of(id) > 0) {
       if (!this.#isStale(stored.value)) {
         return [];
       }

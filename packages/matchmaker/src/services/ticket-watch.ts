@@ -68,7 +68,7 @@ export class TicketWatch {
     };
     const watchers = this.#watchers.get(id) ?? new Set();
     this.#watchers.set(id, watchers.add(wake));
-    signal.addEventListener("abort", wake, { once: true });
+    signal.addEventListener("abort", wake);
     try {
       while (!this.#isClosed && !signal.aborted) {
         if (!isDue) {

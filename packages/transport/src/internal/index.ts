@@ -6,6 +6,7 @@
 
 export { type BackoffOptions, backoffMs } from "./backoff.ts";
 export { fromCallError, fromConnectError, toConnectError } from "./connect-errors.ts";
+export { Counts } from "./counts.ts";
 export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
 export { envelope, prefixBytes } from "./envelope.ts";
 export { later } from "./later.ts";
@@ -18,3 +19,4 @@ export { RequestRates } from "./request-rates.ts";
 export { ThreadShare } from "./thread-share.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { pause, systemTime, type TimeSource } from "./time-source.ts";
+export { TokenBuckets } from "./token-buckets.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
-import { pause, toError } from "@dm-env-rpc/transport/internal";
+import { Counts, pause, toError } from "@dm-env-rpc/transport/internal";
 import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
 import type { CustomMatchFunction } from "../../functions/profile-function.ts";
 import type { Profile } from "../../profile.ts";
@@ -39,7 +39,7 @@ export class MatchRuns {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
   readonly #runs = new Map<string, Run>();
-  readonly #abandoned = new Map<string, number>();
+  readonly #abandoned = new Counts<string>();
   #ended = new AbortController();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
@@ -96,7 +96,7 @@ export class MatchRuns {
     if (pools === undefined || this.#tasks.isCooling(coolingKey(profile))) {
       return;
     }
-    if ((this.#abandoned.get(profile.name) ?? 0) >= maxAbandoned) {
+    if (this.#abandoned.of(profile.name) >= maxAbandoned) {
       return;
     }
     const run: Run = {
@@ -228,15 +228,7 @@ export class MatchRuns {
 
   /** Counts a promise of an abandoned run until it settles. */
   #abandon({ name }: Profile, promise: Promise<unknown>): void {
-    this.#abandoned.set(name, (this.#abandoned.get(name) ?? 0) + 1);
-    const settled = (): void => {
-      const left = (this.#abandoned.get(name) ?? 1) - 1;
-      if (left === 0) {
-        this.#abandoned.delete(name);
-      } else {
-        this.#abandoned.set(name, left);
-      }
-    };
+    const settled = this.#abandoned.add(name);
     promise.then(settled, (error: unknown) => {
       settled();
       this.#context.emit({ kind: "bad-proposal", profile: name, error: toError(error) });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type TimeSource, toError } from "@dm-env-rpc/transport/internal";
-
+import { Counts, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../../events.ts";
 import { isStoreError } from "../../store/store.ts";
 
@@ -10,7 +9,7 @@ const maxDoublings = 5;
 /** Calls to servers in flight, and cooldowns after failures. */
 export class WorldTasks {
   readonly #running = new Map<string, Promise<void>>();
-  readonly #creating = new Map<string, number>();
+  readonly #creating = new Counts<string>();
   readonly #cooldowns = new Map<string, { failures: number; untilMs: number }>();
   readonly #time: TimeSource;
   readonly #emit: Emit;
@@ -49,21 +48,12 @@ export class WorldTasks {
 
   /** Starts a task that creates a world on a server. */
   startCreate(worldId: string, serverId: string, run: () => Promise<void>): void {
-    this.#creating.set(serverId, this.creatingOn(serverId) + 1);
-    this.start(worldId, () =>
-      run().finally(() => {
-        const left = this.creatingOn(serverId) - 1;
-        if (left === 0) {
-          this.#creating.delete(serverId);
-        } else {
-          this.#creating.set(serverId, left);
-        }
-      }),
-    );
+    const ended = this.#creating.add(serverId);
+    this.start(worldId, () => run().finally(ended));
   }
 
   creatingOn(serverId: string): number {
-    return this.#creating.get(serverId) ?? 0;
+    return this.#creating.of(serverId);
   }
 
   /** Resolves when no task is in flight. */
