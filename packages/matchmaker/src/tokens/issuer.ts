@@ -104,10 +104,11 @@ type Signer = (claims: Claims) => Promise<string>;
  * @throws Error if the key cannot sign.
  */
 function signerOf({ kid, kty, crv, x, d }: SigningKey): Signer {
-  if (kty !== "OKP" || crv !== "Ed25519" || x === undefined || d === undefined) {
-    throw new Error(
-      `signing key: expected a private JWK of Ed25519, received ${d === undefined ? "one without its private part" : `${kty} ${crv}`}; generateSigningKey makes one`,
-    );
+  if (kty !== "OKP" || crv !== "Ed25519") {
+    throw unfit(`${kty} ${crv}`);
+  }
+  if (x === undefined || d === undefined) {
+    throw unfit(`one without its ${d === undefined ? "private" : "public"} part`);
   }
   const privateKey = createPrivateKey({ key: { kty, crv, x, d }, format: "jwk" });
   const header = encoded({ alg: algorithm, ...(kid === undefined ? {} : { kid }) });
@@ -122,6 +123,12 @@ function signerOf({ kid, kty, crv, x, d }: SigningKey): Signer {
         }
       });
     });
+}
+
+function unfit(received: string): Error {
+  return new Error(
+    `signing key: expected a private JWK of Ed25519, received ${received}; generateSigningKey makes one`,
+  );
 }
 
 function encoded(part: Claims): string {

@@ -198,11 +198,21 @@ describe("a join token", () => {
     const plain = await tokenIssuer(() => [nameless]);
     const unnamed = await plain.operatorToken({ id: "s", address: "s:1" }, nowMs, nowMs + 1_000);
     expect(decodeProtectedHeader(unnamed)).toEqual({ alg: algorithm });
-    const { d: _private, ...publicKey } = nameless;
-    await expect(tokenIssuer(() => [publicKey])).rejects.toThrow(/without its private part/);
-    await expect(tokenIssuer(() => [{ ...nameless, crv: "Ed448" }])).rejects.toThrow(
-      /signing key: expected a private JWK of Ed25519, received OKP Ed448/,
+  });
+
+  it.each<[string, (key: SigningKey) => SigningKey, string]>([
+    ["another curve", (key) => ({ ...key, crv: "Ed448" }), "OKP Ed448"],
+    ["another kind of key", (key) => ({ ...key, kty: "EC" }), "EC Ed25519"],
+    ["no public part", ({ x: _, ...key }) => key, "one without its public part"],
+    ["no private part", ({ d: _, ...key }) => key, "one without its private part"],
+  ])("cannot be signed by a key with %s", async (_, change, received) => {
+    const key = change(await generateSigningKey());
+    await expect(tokenIssuer(() => [key])).rejects.toThrow(
+      `signing key: expected a private JWK of Ed25519, received ${received};`,
     );
+  });
+
+  it("cannot be signed without a key", async () => {
     await expect(tokenIssuer(() => [])).rejects.toThrow(
       /signing keys: expected at least one key, received none/,
     );

@@ -22,7 +22,7 @@ export function freeRunning(options: DeadlineOptions = {}): Clock {
 }
 
 function driver(sequence: SequenceControl): ClockDriver {
-  /** The agent whose step advances the world. */
+  /** The agent whose step has advanced the world, or is advancing it. */
   let acting: ClockSeat | undefined;
 
   const take = (seat: ClockSeat): void => {
@@ -61,16 +61,10 @@ function driver(sequence: SequenceControl): ClockDriver {
       if (acting?.pending !== undefined) {
         sequence.answer(acting);
       }
-      acting = undefined;
       takeNext();
     },
-    refused() {
-      acting = undefined;
-      takeNext();
-    },
+    refused: takeNext,
     changed: takeNext,
-    closed() {
-      acting = undefined;
-    },
+    closed() {},
   };
 }

@@ -69,11 +69,9 @@ export class Suspicion {
       return;
     }
     this.#tasks.start(key, async () => {
-      const answers = await servers.check(server, settings.callbackMs).then(
-        () => true,
-        () => false,
-      );
-      if (!answers) {
+      try {
+        await servers.check(server, settings.callbackMs);
+      } catch {
         return;
       }
       this.#answered.set(server.id, time.now());

@@ -124,6 +124,36 @@ describe("a policy", () => {
     expect(callsOf(house, "destroy")).toEqual([]);
   });
 
+  it("keeps a world as long as an agent without a ticket is in it", async () => {
+    await using match = await playedMatch();
+    const { house, world } = match;
+    world.tickets.clear();
+    world.guests = 1;
+    await house.pass(20_000, 5_000);
+    expect(callsOf(house, "destroy")).toEqual([]);
+    world.guests = 0;
+    await house.pass(1_000);
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+  });
+
+  it("does not treat a world as empty that an agent is joining", async () => {
+    const drainTimeout = durationFromMs(20_000);
+    await using match = await playedMatch({ destroyAfterSequences: 1, drainTimeout });
+    const { house, ids } = match;
+    const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 2, joins: 1 };
+    const report = (ticketIds: readonly string[]) =>
+      house.registry.renewServer({
+        ...{ serverId: "a", epoch: 1n },
+        worlds: [{ ...world, ticketIds: [...ticketIds] }],
+      });
+    await report(ids);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual([]);
+    await report([]);
+    await house.settle();
+    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
+  });
+
   it("destroys a world whose agents joined and left without join tokens", async () => {
     await using house = await House.open();
     const server = house.servers.add(new SimulatedServer("a"));
