@@ -2,6 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { MatchDatum } from "../model.ts";
 import type { JoinClaims, TokenVerifier } from "../tokens/verifier.ts";
+import { ExpiringKeys } from "./expiring-keys.ts";
 
 /** A seat that an agent has taken with its join token. */
 export interface Seat {
@@ -43,9 +44,6 @@ export interface Seats {
   leftFrom(worldName: string): readonly string[];
 }
 
-/** Number of taken seats past which those with expired tokens are forgotten. */
-const maxRemembered = 100_000;
-
 /** Seats that also forget departures once they have been reported. */
 export interface ReportedSeats extends Seats {
   /** Forgets the reported departures from a world. */
@@ -74,24 +72,13 @@ export function createSeats(
   now: () => number,
   onChange: () => void,
 ): ReportedSeats {
-  /** Times at which the tokens of taken seats expire, by seat; left seats are included. */
-  const taken = new Map<string, number>();
+  /** Taken seats until their tokens expire; left seats are included. */
+  const taken = new ExpiringKeys(now);
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
   /** Left seats of parties, by world and ticket. A party has left once all of its agents have. */
   const leftOfParties = new Map<string, Map<string, Set<string>>>();
 
-  const sweep = (): void => {
-    if (taken.size < maxRemembered) {
-      return;
-    }
-    const nowMs = now();
-    for (const [seatId, expiresMs] of taken) {
-      if (expiresMs < nowMs) {
-        taken.delete(seatId);
-      }
-    }
-  };
   const empty = (worldName: string, seatId: string): boolean => {
     const world = inside.get(worldName);
     if (world?.delete(seatId) !== true) {
@@ -151,8 +138,7 @@ export function createSeats(
           "join token: expected a token whose seat is free, received a token whose seat has been taken; create another ticket",
         );
       }
-      sweep();
-      taken.set(claims.seatId, claims.expiresMs);
+      taken.add(claims.seatId, claims.expiresMs);
       const world = inside.get(worldName) ?? new Map<string, Holder>();
       const isKnown = world.get(claims.seatId)?.isKnown ?? false;
       const holder = { ticketId: claims.ticketId, isKnown, keptMs: undefined };
