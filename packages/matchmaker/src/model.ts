@@ -145,6 +145,8 @@ export interface ReportedWorld {
   /** Agents that have ever joined. */
   readonly joins: number;
   readonly premade: boolean;
+  /** Agents without a ticket; undefined if the server does not report them. */
+  readonly guests?: number | undefined;
 }
 
 /** A server's last report. Its arrival renews the server's lease. */

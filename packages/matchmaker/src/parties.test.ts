@@ -22,12 +22,17 @@ async function matchesOf(house: House): Promise<string[][]> {
 }
 
 /** Returns a report of the only world of server "a". */
-function worldOf(agents: number, ticketIds: string[], leftTicketIds: string[] = []) {
+function worldOf(
+  agents: number,
+  ticketIds: string[],
+  leftTicketIds: string[] = [],
+  guests?: number,
+) {
   const world = { name: "gridworld-1", type: "gridworld", sequences: 1, joins: 4 };
   return {
     serverId: "a",
     epoch: 1n,
-    worlds: [{ ...world, agents, ticketIds, leftTicketIds }],
+    worlds: [{ ...world, agents, ticketIds, leftTicketIds, guests }],
   };
 }
 
@@ -130,6 +135,24 @@ describe("the seats of a party", () => {
     await house.settle();
     expect(await house.states([large, small])).toEqual(["WAITING", "ASSIGNED"]);
     expect(await violations(house.store, house.servers)).toEqual([]);
+  });
+
+  it("do not hide agents without a ticket while an agent of the party is absent", async () => {
+    await using house = await House.open({ profiles: [four] });
+    await house.serve("a", { maxWorlds: 1 });
+    const [party = ""] = await house.tickets(1, { partySize: 2 });
+    const [solo = "", gone = ""] = await house.tickets(2);
+    await house.settle();
+    const [next = ""] = await house.tickets(1);
+    // Inside: one of the party's two agents, the solo agent, and an agent without a ticket.
+    await house.registry.renewServer(worldOf(3, [party, solo], [gone], 1));
+    await house.settle();
+    expect(await house.states([party, solo, gone, next])).toEqual([
+      ...["JOINED", "JOINED", "COMPLETED", "WAITING"],
+    ]);
+    await house.registry.renewServer(worldOf(2, [party, solo], [], 0));
+    await house.settle();
+    expect(await house.states([next])).toEqual(["ASSIGNED"]);
   });
 
   it("are held for a party that cancelled until all tokens have expired and no agent is inside", async () => {

@@ -307,6 +307,7 @@ export function reports(server: SimulatedServer) {
     name,
     type,
     agents: tickets.size + guests,
+    guests,
     sequences,
     ticketIds: [...tickets],
     premade,

@@ -146,6 +146,28 @@ describe("a registration", () => {
     expect(failures()).toHaveLength(2);
   });
 
+  it("reports its agents without a ticket, unless its agents need no tokens", async () => {
+    const { registry, token } = await issuing();
+    const served = { ...world, agents: 3 };
+    registry.worlds.push(served);
+    await using registration = registry.open();
+    await registration.registered;
+    await registration.seats.take(await token("one"), "world");
+    await registry.pass(100);
+    expect(registry.renewals.at(-1)?.worlds).toMatchObject([{ agents: 3, guests: 2 }]);
+    // One of two agents with a ticket is joining.
+    registry.worlds.splice(0, 1, { ...served, agents: 1 });
+    await registration.seats.take(await token("two"), "world");
+    await registry.pass(100);
+    expect(registry.renewals.at(-1)?.worlds).toMatchObject([{ agents: 1, guests: 0 }]);
+    await using open = register({
+      ...registry.options,
+      ...{ serverId: "open", joinTokens: false, worlds: () => [served] },
+    });
+    await open.registered;
+    expect(registry.registrations.at(-1)?.worlds[0]?.guests).toBeUndefined();
+  });
+
   it("repeats a departure in its reports until the matchmaker has acknowledged it", async () => {
     const { registry, token } = await issuing();
     registry.worlds.push(world);

@@ -120,6 +120,7 @@ export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = crypto.randomUUID(), onEvent = () => {} } = options;
   /** Known only to this process and the matchmaker, so that no other process can act as this server. */
   const serverSecret = crypto.randomUUID();
+  const usesTokens = options.joinTokens ?? true;
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
   let jwks: string | undefined;
@@ -158,6 +159,8 @@ export function register(options: RegistrationOptions): Registration {
       joins,
       sequences,
       premade,
+      // An agent that is joining has taken its seat, and is not counted in `agents` yet.
+      guests: usesTokens ? Math.max(0, agents - seats.agentsIn(name)) : undefined,
       ticketIds: [...seats.ticketsIn(name)],
       leftTicketIds: [...seats.leftFrom(name)],
     }));
@@ -207,7 +210,7 @@ export function register(options: RegistrationOptions): Registration {
         region: options.region ?? "",
         labels: { ...options.labels },
         load: load(),
-        joinTokens: options.joinTokens ?? true,
+        joinTokens: usesTokens,
         worlds: reported,
         reportNumber: reports,
         serverSecret,

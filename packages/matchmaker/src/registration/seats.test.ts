@@ -98,6 +98,24 @@ it("a party has left once its last agent has, even if a report was sent in betwe
   expect(seats.leftFrom("world")).toEqual(["party"]);
 });
 
+it("the agents in a world are those that took a seat and have not left or been refused, and a party's count singly", async () => {
+  const { seats } = open({ partySize: 3 });
+  expect(seats.agentsIn("world")).toBe(0);
+  const [first, second] = [
+    await seats.take("party/1", "world"),
+    await seats.take("party/2", "world"),
+  ];
+  await seats.take("party/3", "world");
+  await seats.take("other/4", "elsewhere");
+  expect([seats.agentsIn("world"), seats.agentsIn("elsewhere")]).toEqual([3, 1]);
+  first.leave();
+  expect(seats.agentsIn("world")).toBe(2);
+  // The seat of an agent that was reported stays reserved after the world refused it.
+  expect(seats.ticketsIn("world")).toEqual(["party"]);
+  second.giveBack();
+  expect(seats.agentsIn("world")).toBe(1);
+});
+
 it("a seat stays taken until its token has expired, even after 10,000 other seats", async () => {
   const { seats, pass } = open();
   for (let count = 0; count < 10_000; count++) {

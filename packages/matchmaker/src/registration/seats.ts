@@ -44,8 +44,10 @@ export interface Seats {
   leftFrom(worldName: string): readonly string[];
 }
 
-/** Seats that also forget departures once they have been reported. */
+/** Seats that also count agents, and forget departures once they have been reported. */
 export interface ReportedSeats extends Seats {
+  /** Returns the number of agents that have taken a seat in a world. The agents of a party count singly. */
+  agentsIn(worldName: string): number;
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
   /** Forgets all worlds except these: their departures, and the seats reserved for refused agents. */
@@ -166,6 +168,10 @@ export function createSeats(
       }
       const holders = inside.get(worldName)?.values() ?? [];
       return [...new Set([...holders].map(({ ticketId }) => ticketId))];
+    },
+    agentsIn(worldName) {
+      const holders = [...(inside.get(worldName)?.values() ?? [])];
+      return holders.filter(({ keptMs }) => keptMs === undefined).length;
     },
     leftFrom: (worldName) => left.get(worldName) ?? [],
     told(worldName, tickets) {

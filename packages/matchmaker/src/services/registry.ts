@@ -343,6 +343,7 @@ async function setState(
 }
 
 function reportedWorld(world: WorldReport): ReportedWorld {
-  const { name, type, agents, sequences, ticketIds, leftTicketIds, joins, premade } = world;
-  return { name, type, agents, sequences, tickets: ticketIds, left: leftTicketIds, joins, premade };
+  const { name, type, agents, guests, sequences, joins, premade } = world;
+  const { ticketIds: tickets, leftTicketIds: left } = world;
+  return { name, type, agents, guests, sequences, tickets, left, joins, premade };
 }

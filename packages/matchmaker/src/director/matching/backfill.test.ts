@@ -265,6 +265,30 @@ describe("open seats", () => {
     expect(await house.states(more)).toEqual(["ASSIGNED"]);
   });
 
+  it("that agents in excess of the tickets inside use are not filled, if the server reports no guests", async () => {
+    await using house = await four();
+    await house.serve("a", { maxWorlds: 1 });
+    const ids = await house.tickets(4);
+    await house.settle();
+    const more = await house.tickets(1);
+    const report = (agents: number) => {
+      const world = { name: "gridworld-1", type: "gridworld", agents, sequences: 1, joins: 4 };
+      const [gone = "", , ...ticketIds] = ids;
+      return house.registry.renewServer({
+        ...{ serverId: "a", epoch: 1n },
+        worlds: [{ ...world, ticketIds, leftTicketIds: [gone] }],
+      });
+    };
+    await report(3);
+    await house.settle();
+    expect(await house.states([...ids, ...more])).toEqual([
+      ...["COMPLETED", "ASSIGNED", "JOINED", "JOINED", "WAITING"],
+    ]);
+    await report(2);
+    await house.settle();
+    expect(await house.states(more)).toEqual(["ASSIGNED"]);
+  });
+
   it("do not count an agent that is inside with its ticket as a guest as well", async () => {
     await using house = await four();
     const server = await house.serve("a", { maxWorlds: 1 });

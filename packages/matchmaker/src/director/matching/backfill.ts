@@ -54,9 +54,8 @@ function lastReports({ replica }: DirectorContext): (world: World) => ReportedWo
 
 /**
  * Returns the number of free seats of a world. The seats in use are those of the match's tickets,
- * whether or not their agents have joined, and those of guests: agents without a ticket of the match.
- * If the server reports no tickets, the guests are the agents in excess of the seats of these tickets.
- * A party counts as complete once one of its agents is inside.
+ * whether or not their agents have joined, and those of guests: agents without a ticket. If the server
+ * does not report its guests, they are the agents in excess of the seats of the tickets inside.
  */
 function freeSeats(
   { seats }: World,
@@ -67,8 +66,8 @@ function freeSeats(
   const roster = rosterOf(match);
   const inside = new Set(joinTokens ? reported?.tickets : roster);
   const members = roster.filter((id) => inside.has(id));
-  const guests = Math.max(0, (reported?.agents ?? 0) - seatsOf(match, members));
-  return seats - seatsOf(match, roster) - guests;
+  const excess = Math.max(0, (reported?.agents ?? 0) - seatsOf(match, members));
+  return seats - seatsOf(match, roster) - (reported?.guests ?? excess);
 }
 
 async function fill(
