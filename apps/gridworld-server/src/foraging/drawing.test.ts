@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { createForaging } from "./foraging.ts";
 import { agentColour, foodBody, ground, highlight, ink } from "./palette.ts";
@@ -132,5 +134,37 @@ describe("a frame", () => {
     world.join(0, { name: "\u001b[2Jx\u202e\n\u0007" });
     world.reset([0]);
     expect(world.frame("plain")).toContain("?[2Jx???  at");
+  });
+});
+
+describe("the memory of pictures", () => {
+  /** Draws 50 boards for their agents, and returns the bytes that stay reachable. */
+  function keptBytes(agents: number): number {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    collect();
+    const before = process.memoryUsage().arrayBuffers;
+    const boards = Array.from({ length: 50 }, () => {
+      const board = createForaging<number>({ height: 32, width: 32 }, seeded(1));
+      const names = Array.from({ length: agents }, (_, agent) => agent);
+      for (const agent of names) {
+        board.join(agent);
+      }
+      board.reset(names);
+      for (const agent of names) {
+        board.rgb(agent);
+      }
+      return board;
+    });
+    collect();
+    const kept = process.memoryUsage().arrayBuffers - before;
+    expect(boards).toHaveLength(50);
+    return kept;
+  }
+
+  it("is kept for agents that share a board, and not for an agent that plays alone", () => {
+    const pictures = 50 * 32 * 8 * 32 * 8 * 3;
+    expect(keptBytes(1)).toBeLessThan(pictures / 2);
+    expect(keptBytes(2)).toBeGreaterThanOrEqual(pictures);
   });
 });

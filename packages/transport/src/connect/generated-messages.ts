@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
-import { type UnreadMessage, unread } from "../stream/message-stream.ts";
+import type { UnreadMessage } from "../stream/message-stream.ts";
+import { unreadMessage } from "../stream/unread-messages.ts";
 import type { Carried } from "./iterable-stream.ts";
 
 /** Converts a record to the generated message, through its bytes. */
@@ -21,5 +22,5 @@ export function fromGenerated<T, Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
 ): UnreadMessage<T> {
-  return unread(codec, toBinary(schema, message));
+  return unreadMessage(codec, toBinary(schema, message));
 }

@@ -5,13 +5,8 @@ import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/
 import { prefixBytes } from "../internal/envelope.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
-import {
-  deliverBytes,
-  type MessageStream,
-  onlyReceiver,
-  type StreamReceiver,
-  unread,
-} from "../stream/message-stream.ts";
+import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+import { UnreadMessages } from "../stream/unread-messages.ts";
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { Deframer } from "./framing.ts";
@@ -74,6 +69,7 @@ export abstract class Http2MessageStream<
   protected lastError: Error | undefined;
 
   readonly #decoder: Pick<MessageCodec<Received>, "read">;
+  readonly #unread: UnreadMessages<Received>;
   readonly #deframer: Deframer;
   #alignment: AlignmentLearner | undefined;
   readonly #pool: BufferPool;
@@ -113,6 +109,7 @@ export abstract class Http2MessageStream<
     this.http2 = options.http2;
     this.connectionFailure = options.connectionFailure;
     this.#decoder = options.decoder;
+    this.#unread = new UnreadMessages(options.decoder);
     this.#pool = options.pool;
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
@@ -417,7 +414,7 @@ export abstract class Http2MessageStream<
       const inflated = this.#inflated;
       if (inflated !== undefined) {
         this.#inflated = undefined;
-        deliverBytes(receiver, this.#decoder, inflated, 0, inflated.length);
+        this.#unread.deliver(receiver, inflated, 0, inflated.length);
         this.#holdIfPaused(inflated.length);
       }
       for (let left = messagesPerWrite; !this.discarding && !this.#isBlocked(); left -= 1) {
@@ -433,7 +430,7 @@ export abstract class Http2MessageStream<
         } else {
           const { source, start, end } = deframer;
           if (receiver.takesUnread === true) {
-            receiver.onUnread?.(unread(this.#decoder, source, start, end));
+            receiver.onUnread?.(this.#unread.add(source, start, end));
             this.#holdIfPaused(end - start);
             continue;
           }

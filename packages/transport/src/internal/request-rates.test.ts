@@ -31,6 +31,15 @@ test("a refusal names the limit and the remedy", () => {
   );
 });
 
+test("all refusals are one error, because a flood would spend its time on the stacks of errors", () => {
+  const rates = new RequestRates(1, { now: () => 0 });
+  accepted(rates, "192.0.2.1:1000");
+  accepted(rates, "192.0.2.2:1000");
+  const error = rates.refusal("192.0.2.1:1000");
+  expect(error).toBeDefined();
+  expect(rates.refusal("192.0.2.2:1000")).toBe(error);
+});
+
 test("one address does not use up the rate of another", () => {
   const rates = new RequestRates(10, { now: () => 0 });
   accepted(rates, "[2001:db8::1]:1000");

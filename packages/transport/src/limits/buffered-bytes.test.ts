@@ -23,6 +23,9 @@ import { record } from "../testing/recorder.ts";
 import { type Serving, serving } from "../testing/serving.ts";
 import { BufferedBytes, connectionBytes } from "./buffered-bytes.ts";
 
+// A stream that does not end never reports it: fail in seconds, but longer than machines stand still.
+vi.setConfig({ testTimeout: 20_000 });
+
 const half = (bytes: number): Buffer => frame(Buffer.alloc(2 * bytes)).subarray(0, 5 + bytes);
 
 /** Sends each part on a separate connection and stream. */

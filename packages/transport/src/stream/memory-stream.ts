@@ -10,13 +10,13 @@ import { tooLarge } from "../limits/too-large.ts";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";
 import {
   type ClientStream,
-  deliverBytes,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
   type ServerStream,
   type StreamReceiver,
 } from "./message-stream.ts";
+import { UnreadMessages } from "./unread-messages.ts";
 
 /** Maximum number of messages delivered in one turn before other streams run. */
 const messagesPerTurn = 256;
@@ -97,7 +97,7 @@ interface Other {
 class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Other {
   readonly #shared: Shared;
   readonly #side: "client" | "server";
-  readonly #decoder: MessageCodec<Received>;
+  readonly #unread: UnreadMessages<Received>;
   readonly #encoder: MessageCodec<Sent>;
   #other: Other | undefined;
   #receiver: StreamReceiver<Received> | undefined;
@@ -125,7 +125,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   ) {
     this.#shared = shared;
     this.#side = side;
-    this.#decoder = decoder;
+    this.#unread = new UnreadMessages(decoder);
     this.#encoder = encoder;
   }
 
@@ -268,7 +268,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
       this.#other?.takeDrain();
     }
     if (bytes.length <= maxMessageBytes) {
-      deliverBytes(receiver, this.#decoder, bytes, 0, bytes.length);
+      this.#unread.deliver(receiver, bytes, 0, bytes.length);
       return;
     }
     const error = tooLarge(this.#side, `${bytes.length} bytes`, maxMessageBytes);

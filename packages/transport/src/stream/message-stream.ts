@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type {
-  Malformed,
-  MessageCodec,
-  ProcessRequest,
-  ProcessResponse,
-} from "@dm-env-rpc/tensor-codec/wire";
+import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
 /** A message that arrived and is not decoded yet. */
 export interface UnreadMessage<Received> {
@@ -73,72 +68,6 @@ export function deliver<Received>(
     receiver.onUnread?.(message);
   } else {
     receiver.onMessage(message.read(), message.size);
-  }
-}
-
-/** Delivers the message from `start` to `end` of bytes that do not change. */
-export function deliverBytes<Received>(
-  receiver: StreamReceiver<Received>,
-  decoder: Pick<MessageCodec<Received>, "read">,
-  source: Uint8Array,
-  start: number,
-  end: number,
-): void {
-  if (receiver.takesUnread === true) {
-    receiver.onUnread?.(unread(decoder, source, start, end));
-  } else {
-    receiver.onMessage(decoder.read(source, start, end), end - start);
-  }
-}
-
-/**
- * Returns a message to decode later, from `start` to `end` of bytes that do not change. Copies the bytes if most of their
- * ArrayBuffer is other data, which would otherwise stay in memory.
- */
-export function unread<Received>(
-  decoder: Pick<MessageCodec<Received>, "read">,
-  source: Uint8Array,
-  start = 0,
-  end: number = source.length,
-): UnreadMessage<Received> {
-  const size = end - start;
-  if (2 * size >= source.buffer.byteLength) {
-    return new UnreadBytes(decoder, source, start, end);
-  }
-  const copy = new Uint8Array(size);
-  copy.set(source.subarray(start, end));
-  return new UnreadBytes(decoder, copy, 0, size);
-}
-
-/** A message in bytes that do not change; thousands may wait, so it is one small object. */
-class UnreadBytes<Received> implements UnreadMessage<Received> {
-  readonly #decoder: Pick<MessageCodec<Received>, "read">;
-  readonly #source: Uint8Array;
-  readonly #start: number;
-  readonly #end: number;
-
-  constructor(
-    decoder: Pick<MessageCodec<Received>, "read">,
-    source: Uint8Array,
-    start: number,
-    end: number,
-  ) {
-    this.#decoder = decoder;
-    this.#source = source;
-    this.#start = start;
-    this.#end = end;
-  }
-
-  get size(): number {
-    return this.#end - this.#start;
-  }
-
-  get firstByte(): number {
-    return this.#start < this.#end ? (this.#source[this.#start] ?? 0) : 0;
-  }
-
-  read(): Received | Malformed {
-    return this.#decoder.read(this.#source, this.#start, this.#end);
   }
 }
 

@@ -5,12 +5,12 @@ import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
 import { highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
-  deliverBytes,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
   type StreamReceiver,
 } from "../stream/message-stream.ts";
+import { UnreadMessages } from "../stream/unread-messages.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -24,7 +24,7 @@ import {
 /** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
 const resumesPerTurn = 64;
 
-/** Maximum number of messages delivered from the inbox before other streams run. */
+/** Maximum number of messages in the inbox before reading pauses, and delivered from it before other streams run. */
 const messagesPerTurn = 256;
 
 /** Overhead of a queued message in bytes, so that empty messages are bounded too. */
@@ -103,6 +103,7 @@ export interface WebSocketStreamOptions<Received, Sent> {
 export class WebSocketStream<Received, Sent> implements MessageStream<Received, Sent> {
   readonly #options: WebSocketStreamOptions<Received, Sent>;
   readonly #socket: Socket;
+  readonly #unread: UnreadMessages<Received>;
   readonly #account: ByteAccount | undefined;
   #receiver: StreamReceiver<Received> | undefined;
   /** Messages that arrived while delivery was paused. */
@@ -130,6 +131,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   constructor(options: WebSocketStreamOptions<Received, Sent>) {
     this.#options = options;
     this.#socket = options.socket;
+    this.#unread = new UnreadMessages(options.decoder);
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {
@@ -270,7 +272,10 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       this.#inbox.push(bytes);
       this.#inboxBytes += bytes.length + messageOverheadBytes;
       this.#keepAccount();
-      if (this.#reading && this.#inboxBytes >= holdBytes) {
+      // The reader holds the rest as bytes, which take far less memory than messages.
+      const isFull =
+        this.#inbox.length - this.#next >= messagesPerTurn || this.#inboxBytes >= holdBytes;
+      if (this.#reading && isFull) {
         this.#reading = false;
         this.#socket.pause();
         this.#account?.count();
@@ -287,14 +292,14 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   }
 
   #hand(source: Uint8Array, start: number, end: number): void {
-    const { decoder, maxMessageBytes } = this.#options;
+    const { maxMessageBytes } = this.#options;
     const size = end - start;
     if (size > maxMessageBytes) {
       this.#onTooLarge(`${size} bytes`);
       return;
     }
     if (this.#receiver !== undefined) {
-      deliverBytes(this.#receiver, decoder, source, start, end);
+      this.#unread.deliver(this.#receiver, source, start, end);
     }
   }
 
