@@ -22,7 +22,7 @@ export interface Pace {
 
 /** Names of the agents: on the attacked server, and on the other one. */
 const neighbour = "neighbour";
-const control = "control";
+const controlName = "control";
 
 /** A step of the control agent that takes longer, or a gap of its server, shows that the machine stood still. */
 const standstillMs = 10;
@@ -66,7 +66,7 @@ export interface Haunting {
 /** An attacked server and its neighbour. */
 interface Victim {
   readonly server: ProbedServer;
-  readonly baseP99Ms: number;
+  readonly beforeP99Ms: number;
   readonly descriptors: number;
 }
 
@@ -79,6 +79,8 @@ export class Arena implements AsyncDisposable {
   #prepared: { readonly attack: string; readonly attacker: Attacker } | undefined;
   readonly #haunted: Haunted[] = [];
   #standstills: Span[] = [];
+  /** Steps of the control agent since the attack began. */
+  #controlSteps: Step[] = [];
 
   private constructor(pace: Pace, bystanders: Bystanders, other: ProbedServer) {
     this.#pace = pace;
@@ -90,7 +92,7 @@ export class Arena implements AsyncDisposable {
   static async open(pace: Pace): Promise<Arena> {
     const bystanders = new Bystanders();
     const other = await ProbedServer.start();
-    await bystanders.ask("join", { name: control, url: other.url });
+    await bystanders.ask("join", { name: controlName, url: other.url });
     return new Arena(pace, bystanders, other);
   }
 
@@ -107,6 +109,7 @@ export class Arena implements AsyncDisposable {
     }
     const { server } = victim;
     await this.#collect();
+    this.#controlSteps = [];
     server.forgetPeak();
     const { beganAt, isAnswered, seen } = await attacker.attack({
       port: server.port,
@@ -123,13 +126,15 @@ export class Arena implements AsyncDisposable {
     const recoveredMs = await this.#recovery(victim, areGhosts, endedAt, steps, failures);
     const gaps = server.gaps.filter(({ to }) => to > beganAt);
     const own = steps.map((step) => ownStepMs(step, this.#standstills, gaps));
+    const control = this.#controlSteps.map((step) => ownStepMs(step, this.#standstills, []));
     const isDead = server.death !== undefined;
     const row: Row = {
       room,
       attack,
       stallMs: Math.max(0, ...gaps.map(ownGapMs)),
       residentBytes: isDead ? Number.NaN : server.memory().peak,
-      baseP99Ms: victim.baseP99Ms,
+      beforeP99Ms: victim.beforeP99Ms,
+      controlP99Ms: quantile(control, 0.99),
       p99Ms: quantile(own, 0.99),
       worstMs: Math.max(0, ...own),
       recoveredMs,
@@ -204,7 +209,7 @@ export class Arena implements AsyncDisposable {
     const own = steps.map((step) => ownStepMs(step, this.#standstills, gaps));
     this.#victim = {
       server,
-      baseP99Ms: quantile(own, 0.99),
+      beforeP99Ms: quantile(own, 0.99),
       descriptors: server.descriptors(),
     };
     return this.#victim;
@@ -219,10 +224,11 @@ export class Arena implements AsyncDisposable {
 
   /** Returns the steps of the neighbour since the last call, and records when the machine stood still. */
   async #collect(): Promise<Played> {
-    const other = await this.#bystanders.ask("steps", { name: control });
+    const other = await this.#bystanders.ask("steps", { name: controlName });
     if (other.failure !== undefined) {
       throw new Error(`the agent on the server that is not attacked failed: ${other.failure}`);
     }
+    this.#controlSteps.push(...other.steps);
     const pending = other.pending === undefined ? [] : [other.pending];
     for (const [at, ms] of [...other.steps, ...pending]) {
       if (ms >= standstillMs) {

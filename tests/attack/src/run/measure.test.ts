@@ -38,7 +38,8 @@ describe("the bars", () => {
     attack: "an attack",
     stallMs: 200,
     residentBytes: 500e6,
-    baseP99Ms: 1,
+    beforeP99Ms: 1,
+    controlP99Ms: 0.5,
     p99Ms: 5,
     worstMs: 300,
     recoveredMs: 2_000,
@@ -55,6 +56,12 @@ describe("the bars", () => {
     const bad = { ...row, stallMs: 251, residentBytes: 513e6, p99Ms: 5.1, worstMs: 301 };
     expect(missedBars({ ...bad, recoveredMs: 2_001 }, fullBars)).toHaveLength(5);
     expect(missedBars({ ...row, room: "messages" }, fullBars)).toEqual(["stall, ms, 200 > 50"]);
+  });
+
+  it("compare the p99 with that of the agent on the other server, if that is higher", () => {
+    const delayed = { ...row, p99Ms: 20, controlP99Ms: 4 };
+    expect(missedBars(delayed, fullBars)).toEqual([]);
+    expect(missedBars({ ...delayed, p99Ms: 21 }, fullBars)).toHaveLength(1);
   });
 
   it("are missed by leaked descriptors, by failures, and by figures that were not measured", () => {
