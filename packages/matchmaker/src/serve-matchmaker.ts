@@ -81,8 +81,8 @@ export async function serveMatchmaker(
     );
   }
   const matchmaker = await createMatchmaker(options);
-  const { maxWatches, maxCalls, reservedCalls, maxConnectionsPerAddress, listenBacklog } =
-    settingsFrom(options.settings);
+  const settings = settingsFrom(options.settings);
+  const { maxWatches, maxCalls, reservedCalls } = settings;
   // Each call may have its own connection; the matchmaker limits the calls.
   const maxStreams = maxWatches + maxCalls + reservedCalls;
   try {
@@ -96,8 +96,9 @@ export async function serveMatchmaker(
       maxConnectRequestBytes: maxMessageBytes,
       maxStreams,
       maxConnections: maxStreams,
-      maxConnectionsPerAddress,
-      listenBacklog,
+      maxConnectionsPerAddress: settings.maxConnectionsPerAddress,
+      maxFloodsPerAddress: settings.maxFloodsPerAddress,
+      listenBacklog: settings.listenBacklog,
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
       pingIntervalMs,

@@ -91,6 +91,11 @@ class SettingTable {
    * Default 2,000.
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
+  /**
+   * Connections from one IPv4 address, or one IPv6 network of 64 bits, that may end because they break HTTP/2 or flood,
+   * without four seconds between them in which none does; until then, one further connection starts per second. 0 disables the limit. Default 3.
+   */
+  readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /** Connections that wait to be accepted; the kernel's own limit also applies. Default 4,096. */
   readonly listenBacklog: Limit = { default: 4_096, unit: "count", most: 2 ** 31 - 1 };
   /** Servers. Default 1,000. */

@@ -126,6 +126,7 @@ export const defaultLimits: ServerLimits = readLimits(table);
 export const trustedLimits: Partial<ServerLimits> = {
   maxConnections: 100_000,
   maxConnectionsPerAddress: 100_000,
+  maxFloodsPerAddress: 0,
   listenBacklog: 65_535,
   maxStreamsPerConnection: 10_000,
   maxStreams: 100_000,

@@ -14,6 +14,12 @@ export class ListenLimitTable {
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
+   * Connections from one IPv4 address, or one IPv6 network of 64 bits, that may end because they break HTTP/2 or send many times
+   * more frames than messages need, without four seconds between them in which none does. Until then the address gets
+   * one new connection per second, and the others wait; 0 disables the limit. Default 3.
+   */
+  readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
+  /**
    * Connections that wait to be accepted while the process is busy. Further ones wait a second or more, until their client
    * tries again. The kernel's own limit applies, too (`net.core.somaxconn` on Linux). Default 4,096.
    */

@@ -12,6 +12,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, toError } from "../internal/index.ts";
 import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { joinHostPort } from "../stream/address.ts";
+import type { ConnectionGate } from "./connection-gate.ts";
 import type { ListenTls } from "./listen-options.ts";
 
 /** Longest TLS handshake, in ms. */
@@ -114,47 +115,64 @@ async function isAbandoned(path: string): Promise<boolean> {
 const http2Preface = Buffer.from("PRI");
 
 /**
- * Creates a server in plain text that distinguishes HTTP/2 from HTTP/1.1 by the first bytes of a
- * connection. Over TLS the handshake does that (ALPN).
+ * Creates the server that accepts connections, each paused until the gate starts it. Over TLS the handshake (ALPN)
+ * distinguishes HTTP/2 from HTTP/1.1.
+ *
+ * @param onConnection Called when the connection may be read.
+ */
+export function createFrontServer(
+  gate: ConnectionGate,
+  onConnection: (socket: Socket) => void,
+): Server {
+  return createNetServer({ pauseOnConnect: true }, (socket) => {
+    // Never removed: an error may arrive while no server listens for it.
+    socket.on("error", () => socket.destroy());
+    gate.admit(socket, () => onConnection(socket));
+  });
+}
+
+/**
+ * Distinguishes HTTP/2 from HTTP/1.1 by the first bytes of a connection in plain text.
  *
  * @param idleConnectionMs A connection that sends nothing is closed after this time, at most 10 s;
  *   0 for 10 s.
  */
-export function createSniffingServer(
+export function sniff(
+  socket: Socket,
   http2: (socket: Socket) => void,
   http1: (socket: Socket) => void,
   idleConnectionMs: number,
-): Server {
+): void {
   const silentMs = idleConnectionMs > 0 ? Math.min(idleConnectionMs, handshakeMs) : handshakeMs;
-  return createNetServer((socket) => {
-    socket.setTimeout(silentMs, () => socket.destroy());
-    let first: Buffer = Buffer.alloc(0);
-    const onReadable = (): void => {
-      const chunk: Buffer | null = socket.read();
-      if (chunk === null) {
-        return;
-      }
-      first = Buffer.concat([first, chunk]);
-      const known = Math.min(first.length, http2Preface.length);
-      const isHttp2 = first.subarray(0, known).equals(http2Preface.subarray(0, known));
-      if (isHttp2 && known < http2Preface.length) {
-        return; // Too few bytes to decide.
-      }
-      socket.off("readable", onReadable);
-      socket.setTimeout(0);
-      socket.removeAllListeners("timeout");
-      // Not earlier: "readable" would be emitted again for the same bytes.
-      socket.unshift(first);
-      (isHttp2 ? http2 : http1)(socket);
-    };
-    socket.on("readable", onReadable);
-    // Never removed: an error may arrive while neither server listens for it.
-    socket.on("error", () => socket.destroy());
-  });
+  socket.setTimeout(silentMs, () => socket.destroy());
+  let first: Buffer = Buffer.alloc(0);
+  const onReadable = (): void => {
+    const chunk: Buffer | null = socket.read();
+    if (chunk === null) {
+      return;
+    }
+    first = Buffer.concat([first, chunk]);
+    const known = Math.min(first.length, http2Preface.length);
+    const isHttp2 = first.subarray(0, known).equals(http2Preface.subarray(0, known));
+    if (isHttp2 && known < http2Preface.length) {
+      return; // Too few bytes to decide.
+    }
+    socket.off("readable", onReadable);
+    socket.setTimeout(0);
+    socket.removeAllListeners("timeout");
+    // Not earlier: "readable" would be emitted again for the same bytes.
+    socket.unshift(first);
+    (isHttp2 ? http2 : http1)(socket);
+  };
+  socket.on("readable", onReadable);
 }
 
 /** Tracks the open sockets of a server, and probes for peers that disappeared. */
-export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socket> {
+export function trackSockets(
+  server: Server,
+  http2: Http2Server | Http2SecureServer,
+  probeMs: number,
+): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
@@ -164,7 +182,7 @@ export function trackSockets(server: Server, probeMs: number): ReadonlySet<Socke
       socket.setKeepAlive(true, probeMs);
     }
   });
-  server.on("secureConnection", (socket: Socket) => {
+  http2.on("secureConnection", (socket: Socket) => {
     // After a TLS error, node:http2 ends its session but leaves the socket open.
     socket.on("error", () => socket.destroy());
   });

@@ -15,8 +15,9 @@ import { listenLimits } from "../limits/listen-limits.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { openCallAccount } from "./call-bytes.ts";
+import { ConnectionGate } from "./connection-gate.ts";
 import { Http1Connections } from "./http1-connections.ts";
-import { bind, createHttp2Server, createSniffingServer, trackSockets } from "./http2-server.ts";
+import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
 import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
@@ -71,6 +72,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const http2 = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
   const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
   const byNetwork = new NetworkCounts();
+  const gate = new ConnectionGate({ ...limits, buffered, refusals });
   const connections: ServerConnections = new ServerConnections({
     maxConnections,
     maxConnectionsPerAddress,
@@ -79,6 +81,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     refusals,
     pingIntervalMs,
     idleConnectionMs,
+    onFlood: (address) => gate.countFlood(address),
     onError,
   });
   const http1: Http1Connections = new Http1Connections({
@@ -161,7 +164,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       http2.destroy();
       return;
     }
-    connection.streamOpened();
+    connection.streamOpened(http2);
     http2.once("close", connection.streamClosed);
     if (!isGrpcProcess(headers)) {
       const account = openCallAccount(buffered, connection.buffered, http2, headers, rawHeaders);
@@ -205,16 +208,15 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     routes.handleHttp1(socket);
   };
   http2.on("unknownProtocol", onHttp1);
-  const server =
+  const onConnection = (socket: Socket): void => void http2.emit("connection", socket);
+  const server = createFrontServer(
+    gate,
     options.tls === undefined
-      ? createSniffingServer(
-          (socket) => http2.emit("connection", socket),
-          onHttp1,
-          idleConnectionMs,
-        )
-      : http2;
+      ? (socket) => sniff(socket, onConnection, onHttp1, idleConnectionMs)
+      : onConnection,
+  );
   server.maxConnections = maxConnections + spareSockets;
-  const sockets = trackSockets(server, pingIntervalMs);
+  const sockets = trackSockets(server, http2, pingIntervalMs);
 
   const path = listenPath(host, options.tls !== undefined);
   const port = await bind(
@@ -223,7 +225,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     limits.listenBacklog,
   );
   server.on("error", onError);
-  const close = createClose(server, connections, routes, sockets, () => {
+  const close = createClose(server, gate, connections, routes, sockets, () => {
     if (options.buffered === undefined) {
       buffered.stop();
     }
@@ -272,6 +274,7 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
 /** Returns the function that closes a listener in steps: it refuses connections, refuses streams, ends streams, and closes sockets. */
 function createClose(
   server: Server,
+  gate: ConnectionGate,
   connections: ServerConnections,
   routes: Pick<Routes, "drain">,
   sockets: ReadonlySet<Socket>,
@@ -306,6 +309,7 @@ function createClose(
           resolve();
         }
       });
+      gate.close();
       connections.drain();
       routes.drain();
     });

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { constants, type Http2Session, type ServerHttp2Session } from "node:http2";
+import {
+  constants,
+  type Http2Session,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
@@ -12,6 +19,27 @@ const farewellMs = 1_000;
 
 /** An idle connection is checked this many times before it is closed. */
 const idleChecks = 4;
+
+/**
+ * Bytes that a connection may send in addition to messages and the headers of its streams: what a peer may still send to
+ * streams that have ended, plus frames of HTTP/2 itself, which take less than a tenth of this even at the highest rates.
+ */
+const otherBytes = windowBytes;
+const otherBytesPerSecond = 1024 * 1024;
+
+/** Bytes of headers that a stream may send. */
+const headerBytes = 16 * 1024;
+
+/** Streams that may fail in node:http2, because their headers are invalid or too large, ... */
+const failedStreams = 100;
+/** ... before a connection may send only this many other bytes: decoding such headers takes up to 60 ms for a megabyte. */
+const otherBytesAfterFailures = 1024 * 1024;
+
+/** Time between two checks for floods, and for `alertMs` after a sign of one. They take at most one part in `checkShare` of the thread's time. */
+const calmCheckMs = 100;
+const alertCheckMs = 10;
+const alertMs = 10_000;
+const checkShare = 100;
 
 /** One HTTP/2 connection of a listener. */
 export interface ServerConnection {
@@ -26,8 +54,8 @@ export interface ServerConnection {
   readonly buffered: ConnectionBytes;
   /** Returns the error once the connection is lost. */
   failure(): Error | undefined;
-  /** Counts a stream as open until `streamClosed`. */
-  streamOpened(): void;
+  /** Counts a stream as open until `streamClosed`, and the DATA that it receives. */
+  streamOpened(http2: ServerHttp2Stream): void;
   streamClosed(): void;
 }
 
@@ -43,12 +71,21 @@ export interface ConnectionLimits {
   readonly refusals: RefusalCounts;
   readonly pingIntervalMs: number;
   readonly idleConnectionMs: number;
+  /** Called with the address of a peer that broke HTTP/2 or sent too many frames. */
+  readonly onFlood: (address: string) => void;
   /** Called with the error of a connection that was lost or refused. */
   readonly onError: (error: Error) => void;
 }
 
 interface Entry extends ServerConnection {
+  readonly socket: Socket;
   streams: number;
+  /** Number of streams opened so far. */
+  opened: number;
+  /** Bytes of DATA received so far. */
+  dataBytes: number;
+  /** Other bytes that no longer count, because they arrived slowly. */
+  forgivenBytes: number;
   idle: number;
   pinged: boolean;
   lost: Error | undefined;
@@ -58,11 +95,14 @@ interface Entry extends ServerConnection {
   readonly cut: () => void;
 }
 
-/** HTTP/2 connections of a listener: counts them, pings them, and closes idle ones. */
+/** HTTP/2 connections of a listener: counts them, pings them, and closes idle ones and those that flood. */
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
   readonly #timers: NodeJS.Timeout[] = [];
+  #floodCheck: NodeJS.Timeout | undefined;
+  #floodsCheckedMs = 0;
+  #alertUntilMs = 0;
 
   constructor(limits: ConnectionLimits) {
     this.#limits = limits;
@@ -90,13 +130,22 @@ export class ServerConnections {
     const { address, certificate } = peerOfSocket(session.socket);
     const limit = this.#limitMet(address);
     const refused = limit !== undefined;
+    const { push } = Readable.prototype;
+    const countAndPush = function (this: Readable, chunk: Buffer | null): boolean {
+      entry.dataBytes += chunk?.length ?? 0;
+      return push.call(this, chunk);
+    };
     const entry: Entry = {
       session,
+      socket: session.socket,
       address,
       certificate,
       refused,
       buffered: connectionBytes(address),
       streams: 0,
+      opened: 0,
+      dataBytes: 0,
+      forgivenBytes: 0,
       idle: 0,
       pinged: false,
       lost: undefined,
@@ -105,9 +154,11 @@ export class ServerConnections {
       // has released it.
       cut: session.socket.resetAndDestroy,
       failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
-      streamOpened: () => {
+      streamOpened: (http2) => {
         entry.streams += 1;
+        entry.opened += 1;
         entry.idle = 0;
+        http2.push = countAndPush; // node:http2 calls it for each DATA frame.
       },
       streamClosed: () => {
         entry.streams -= 1;
@@ -122,6 +173,9 @@ export class ServerConnections {
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
       this.#limits.onError(entry.lost);
+      if (isViolation(error)) {
+        this.#limits.onFlood(address);
+      }
     });
     if (limit !== undefined) {
       this.#limits.refusals.count(limit);
@@ -138,6 +192,7 @@ export class ServerConnections {
       return;
     }
     session.setLocalWindowSize(windowBytes);
+    this.#checkFloodsLater(calmCheckMs);
   }
 
   /** Returns the limit that refuses one more connection; undefined if no limit does. */
@@ -173,6 +228,54 @@ export class ServerConnections {
     for (const timer of this.#timers) {
       clearInterval(timer);
     }
+    clearTimeout(this.#floodCheck);
+  }
+
+  #checkFloodsLater(ms: number): void {
+    this.#floodCheck ??= setTimeout(() => {
+      this.#floodCheck = undefined;
+      const sinceMs = performance.now();
+      this.#endFloods(sinceMs);
+      if (this.#entries.size > 0) {
+        const dueMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
+        const tookMs = performance.now() - sinceMs;
+        this.#checkFloodsLater(Math.max(dueMs, checkShare * tookMs));
+      }
+    }, ms).unref();
+  }
+
+  /** Ends the connections that sent too many bytes beside their messages. */
+  #endFloods(nowMs: number): void {
+    const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
+    this.#floodsCheckedMs = nowMs;
+    const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
+    for (const entry of this.#entries.values()) {
+      if (entry.session.destroyed) {
+        continue; // It has released its socket.
+      }
+      const other = entry.socket.bytesRead - entry.dataBytes - entry.opened * headerBytes;
+      entry.forgivenBytes = Math.min(other, entry.forgivenBytes + forgivenBytes);
+      const spent = other - entry.forgivenBytes;
+      if (spent > otherBytes / 16) {
+        this.#alertUntilMs = nowMs + alertMs;
+      }
+      if (
+        spent > otherBytes ||
+        (spent > otherBytesAfterFailures && failuresOf(entry) > failedStreams)
+      ) {
+        this.#endFlood(entry);
+      }
+    }
+  }
+
+  #endFlood(entry: Entry): void {
+    entry.lost ??= new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `connection of ${entry.address} ended: expected messages, received megabytes of other frames`,
+      { origin: "connection" },
+    );
+    this.#limits.onFlood(entry.address);
+    this.#end(entry, entry.lost, constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
   /**
@@ -222,8 +325,8 @@ export class ServerConnections {
   }
 
   /** Ends a connection and its streams. The socket closes even if the peer leaves its side open. */
-  #end(entry: Entry): void {
-    entry.session.destroy();
+  #end(entry: Entry, error?: Error, code?: number): void {
+    entry.session.destroy(error, code);
     if (!entry.ending) {
       entry.ending = true;
       setTimeout(entry.cut, farewellMs).unref();
@@ -243,6 +346,19 @@ export class ServerConnections {
       }
     }
   }
+}
+
+/** Returns true for the error of a peer that broke HTTP/2, rather than of a lost connection. */
+function isViolation(error: Error): boolean {
+  return (
+    "code" in error &&
+    (error.code === "ERR_HTTP2_ERROR" || error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES")
+  );
+}
+
+/** Returns the number of streams that failed before node:http2 reported them. */
+function failuresOf({ session, opened }: Entry): number {
+  return ((session.state.lastProcStreamID ?? 0) + 1) / 2 - opened;
 }
 
 function isSocketGone(session: ServerHttp2Session): boolean {

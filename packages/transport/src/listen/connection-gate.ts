@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { Socket } from "node:net";
+import { networkOf } from "../internal/network-of.ts";
+import type { RefusalCounts } from "../internal/refusal-counts.ts";
+import { ThreadShare } from "../internal/thread-share.ts";
+import { systemTime, type TimeSource } from "../internal/time-source.ts";
+import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
+import type { ListenLimits } from "../limits/listen-limits.ts";
+import { peerOfSocket } from "./process-call.ts";
+
+/** Time between two connections of an address that floods. */
+const paceMs = 1_000;
+
+/** Time without a flood after which the connections of an address no longer wait. */
+const calmMs = 4_000;
+
+/** Time that a connection waits at most; most clients have given up by then. */
+const patienceMs = 10_000;
+
+/**
+ * Connections that start in a turn of the event loop. What they have sent is read in the next turn, so a burst of floods
+ * is noticed after this many.
+ */
+const connectionsPerTurn = 8;
+
+/** Bytes that are read from a connection that waits, so that its end is noticed. */
+const peekBytes = 4 * 1024;
+
+/** Options of a gate. */
+export interface GateOptions
+  extends Pick<ListenLimits, "maxFloodsPerAddress" | "maxConnectionsPerAddress"> {
+  /** Counts the bytes of connections that wait. */
+  readonly buffered: BufferedBytes;
+  /** Counts the connections that wait. */
+  readonly refusals: RefusalCounts;
+  readonly time?: TimeSource | undefined;
+}
+
+/** A network with connections that ended as floods. */
+interface Flooder {
+  /** Floods without a pause of `calmMs` between them. */
+  floods: number;
+  lastFloodMs: number;
+  /** Connections that wait, newest last. */
+  readonly waiting: Waiting[];
+  /** Cancels the timer of the next connection. */
+  cancel: () => void;
+}
+
+interface Waiting {
+  readonly socket: Socket;
+  readonly sinceMs: number;
+  readonly start: () => void;
+}
+
+/**
+ * Starts the connections of a listener, a few in each turn of the event loop.
+ *
+ * A connection that breaks HTTP/2 or floods costs up to 20 ms before it is ended, and its peer may open the next one at once. So once more than
+ * `maxFloodsPerAddress` connections of an address have ended like that, one of its new connections starts per second, the
+ * newest first, because its client has waited the least. Of the others only the first bytes
+ * are read.
+ */
+export class ConnectionGate {
+  readonly #options: GateOptions;
+  readonly #time: TimeSource;
+  readonly #share = new ThreadShare(undefined, undefined, connectionsPerTurn);
+  readonly #flooders = new Map<string, Flooder>();
+  #isClosed = false;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#time = options.time ?? systemTime;
+  }
+
+  /** Calls `start` in the connection's turn. Until then the socket must not be read. */
+  admit(socket: Socket, start: () => void): void {
+    const network = networkOf(peerOfSocket(socket).address);
+    const flooder = this.#flooders.get(network);
+    if (flooder !== undefined && flooder.floods > this.#options.maxFloodsPerAddress) {
+      this.#options.refusals.count("maxFloodsPerAddress");
+      this.#wait(flooder, socket, start);
+    } else if (this.#share.isOver) {
+      this.#share.wait(network, () => this.admit(socket, start));
+    } else {
+      this.#share.count();
+      this.#start(socket, start);
+    }
+  }
+
+  /** Counts a connection of an address that ended as a flood. */
+  countFlood(address: string): void {
+    if (this.#options.maxFloodsPerAddress === 0 || this.#isClosed) {
+      return;
+    }
+    const network = networkOf(address);
+    let flooder = this.#flooders.get(network);
+    if (flooder === undefined) {
+      flooder = { floods: 0, lastFloodMs: 0, waiting: [], cancel: () => {} };
+      this.#flooders.set(network, flooder);
+      this.#nextLater(network, flooder);
+    }
+    flooder.floods += 1;
+    flooder.lastFloodMs = this.#time.now();
+  }
+
+  /** Closes the connections that wait, and those that arrive later. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { waiting, cancel } of this.#flooders.values()) {
+      cancel();
+      for (const { socket } of waiting.splice(0)) {
+        socket.destroy();
+      }
+    }
+    this.#flooders.clear();
+  }
+
+  #start(socket: Socket, start: () => void): void {
+    if (this.#isClosed) {
+      socket.destroy();
+    } else if (!socket.destroyed) {
+      start();
+    }
+  }
+
+  #wait({ waiting }: Flooder, socket: Socket, start: () => void): void {
+    const stopPeeking = this.#peek(socket);
+    const connection: Waiting = {
+      socket,
+      sinceMs: this.#time.now(),
+      start: () => {
+        stopPeeking();
+        start();
+      },
+    };
+    waiting.push(connection);
+    socket.once("close", () => {
+      const at = waiting.indexOf(connection);
+      if (at >= 0) {
+        waiting.splice(at, 1);
+      }
+    });
+    if (waiting.length > this.#options.maxConnectionsPerAddress) {
+      waiting.shift()?.socket.destroy();
+    }
+  }
+
+  /**
+   * Reads the first bytes of a socket: one that is not read does not report that its peer has closed it.
+   *
+   * @returns A function that puts the bytes back.
+   */
+  #peek(socket: Socket): () => void {
+    let peeked: Buffer = Buffer.alloc(0);
+    const onReadable = (): void => {
+      const chunk: Buffer | null = socket.read();
+      if (chunk !== null) {
+        peeked = Buffer.concat([peeked, chunk]);
+      }
+      if (peeked.length >= peekBytes) {
+        socket.off("readable", onReadable);
+      }
+    };
+    socket.on("readable", onReadable);
+    const account = this.#options.buffered.open(connectionBytes(peerOfSocket(socket).address), {
+      isWaitingForPeer: false,
+      get unreportedBytes() {
+        return peeked.length + socket.readableLength;
+      },
+      fail: () => socket.destroy(),
+    });
+    socket.once("close", account.close);
+    return () => {
+      account.close();
+      socket.off("close", account.close);
+      socket.off("readable", onReadable);
+      if (peeked.length > 0) {
+        socket.unshift(peeked);
+      }
+    };
+  }
+
+  #nextLater(network: string, flooder: Flooder): void {
+    flooder.cancel = this.#time.after(paceMs, () => this.#next(network, flooder));
+  }
+
+  /** Starts the newest connection that waits, or all of them once the network is calm. */
+  #next(network: string, flooder: Flooder): void {
+    const { waiting, lastFloodMs } = flooder;
+    const nowMs = this.#time.now();
+    if (nowMs - lastFloodMs >= calmMs) {
+      this.#flooders.delete(network);
+      for (const { socket, start } of waiting.splice(0).reverse()) {
+        this.admit(socket, start);
+      }
+      return;
+    }
+    this.#nextLater(network, flooder);
+    const newest = waiting.pop();
+    if (newest !== undefined) {
+      this.#start(newest.socket, newest.start);
+    }
+    for (const { socket } of waiting.filter(({ sinceMs }) => nowMs - sinceMs >= patienceMs)) {
+      socket.destroy();
+    }
+  }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// Connections that break HTTP/2 or flood, against a listener in this process.
+import { once } from "node:events";
+import { type ClientHttp2Stream, constants } from "node:http2";
+import { connect as connectTls } from "node:tls";
+import {
+  emptySettings,
+  frameFlags,
+  frameTypes,
+  headersOfCall,
+  http2Frame,
+  indexedHeader,
+  preface,
+} from "@dm-env-rpc/tests-processes";
+import { expect, test } from "vitest";
+import { openConnectStream } from "../open/open-connect-stream.ts";
+import { openStream } from "../open/open-stream.ts";
+import { processPath } from "../stream/process-path.ts";
+import { authority, serverPair } from "../testing/certificates.ts";
+import { answerOf, named } from "../testing/messages.ts";
+import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
+import { type RawPeer, rawPeer, startOfCall } from "../testing/raw-peer.ts";
+import { record } from "../testing/recorder.ts";
+import { echo, type Serving, serving } from "../testing/serving.ts";
+
+/** DATA of no stream, which is a connection error. */
+const violation = http2Frame(frameTypes.data, 0, 0, Buffer.of(0));
+
+const maxFloodsPerAddress = 2;
+
+/** Sends bytes without pause until the server closes the connection. */
+async function pour(peer: RawPeer, next: () => Buffer): Promise<void> {
+  const closed = once(peer.socket, "close");
+  while (!peer.socket.destroyed) {
+    peer.write(next());
+    await new Promise((resolve) => setImmediate(resolve));
+    if (peer.socket.writableNeedDrain) {
+      await Promise.race([once(peer.socket, "drain"), closed]);
+    }
+  }
+}
+
+function reported(server: Serving): string {
+  return server.errors.map(({ message }) => message).join("\n");
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test("after too many connections that break HTTP/2, a new one waits, and open ones continue", async () => {
+  await using server = await serving({ maxFloodsPerAddress });
+  await using open = await openStream(server.address);
+  const player = record(open);
+  echo(await server.next());
+  for (let broken = 0; broken <= maxFloodsPerAddress; broken++) {
+    await using peer = rawPeer(server.listener.port);
+    peer.write(preface, emptySettings, violation);
+    await once(peer.socket, "close");
+  }
+  expect(server.listener.refusals.get("maxFloodsPerAddress")).toBeUndefined();
+  const opening = openStream(server.address);
+  await until(() => server.listener.refusals.get("maxFloodsPerAddress") === 1);
+  open.send(named("still here"));
+  await player.seen("message");
+  await using late = await opening;
+  const visitor = record(late);
+  echo(await server.next());
+  late.send(named("patient"));
+  await visitor.seen("message");
+});
+
+test("after too many connections that break HTTP/2 over TLS, a new one waits before its handshake", async () => {
+  await using server = await serving({ tls: serverPair, maxFloodsPerAddress });
+  const { port } = server.listener;
+  for (let broken = 0; broken <= maxFloodsPerAddress; broken++) {
+    const socket = connectTls({ port, host: "127.0.0.1", ca: authority, ALPNProtocols: ["h2"] });
+    socket.on("error", () => {});
+    socket.resume();
+    socket.write(Buffer.concat([preface, emptySettings, violation]));
+    await once(socket, "close");
+  }
+  const opening = openStream(`https://${server.address}`, { tls: { ca: authority } });
+  await until(() => server.listener.refusals.get("maxFloodsPerAddress") === 1);
+  await using late = await opening;
+  const visitor = record(late);
+  echo(await server.next());
+  late.send(named("patient"));
+  await visitor.seen("message");
+});
+
+test.each([
+  ["WINDOW_UPDATE", http2Frame(frameTypes.windowUpdate, 0, 0, Buffer.of(0, 0, 0, 1))],
+  ["GOAWAY", http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(16_000))],
+  ["unknown", http2Frame(0xfa, 0xff, 0, Buffer.alloc(16_000))],
+])(
+  "a connection that sends megabytes of %s frames is ended, and others continue",
+  async (_type, bytes) => {
+    await using server = await serving();
+    await using stream = await openStream(server.address);
+    const player = record(stream);
+    echo(await server.next());
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall);
+    const flood = record(await server.next());
+    const many = Buffer.alloc(bytes.length * Math.ceil(64_000 / bytes.length), bytes);
+    await pour(peer, () => many);
+    await flood.closed;
+    await until(() => reported(server).includes("received megabytes of other frames"));
+    stream.send(named("still here"));
+    await player.seen("message");
+  },
+);
+
+test("a connection with a hundred streams whose headers are too large is ended after a megabyte", async () => {
+  await using server = await serving();
+  await using peer = rawPeer(server.listener.port);
+  const call = headersOfCall(processPath);
+  const entry = indexedHeader("x-bomb", "b".repeat(3_900));
+  const references = Buffer.alloc(16_384 - call.length - entry.length, 0xbe);
+  const bomb = Buffer.concat([call, entry, references]);
+  peer.write(preface, emptySettings);
+  let id = -1;
+  await pour(peer, () => {
+    id += 2;
+    return http2Frame(frameTypes.headers, frameFlags.endHeaders, id, bomb);
+  });
+  await until(() => reported(server).includes("received megabytes of other frames"));
+});
+
+test.each([
+  ["gRPC", openStream],
+  ["Connect", openConnectStream],
+])(
+  "a client that sends many megabytes of messages by %s is not a flood",
+  async (_protocol, open) => {
+    await using server = await serving({ maxConnectRequestBytes: 8 * 1024 * 1024 });
+    await using stream = await open(server.address);
+    const client = record(stream);
+    echo(await server.next());
+    const name = "n".repeat(4 * 1024 * 1024);
+    for (let sent = 1; sent <= 4; sent++) {
+      stream.send(named(name));
+      await until(() => client.messages.length === sent);
+    }
+    expect(client.messages.map(answerOf)).toEqual([name, name, name, name]);
+    expect(server.errors).toEqual([]);
+  },
+);
+
+test("a client that cancels 256 calls at once, again and again, is not a flood", async () => {
+  await using server = await serving({ maxStreamsPerConnection: 257 });
+  await using call = rawCall(server.address);
+  const served = echo(await server.next());
+  for (let round = 0; round < 3; round++) {
+    const calls = Array.from({ length: 256 }, (): ClientHttp2Stream => {
+      const stream = call.session.request({
+        ":method": "POST",
+        ":path": processPath,
+        "content-type": "application/grpc",
+      });
+      return stream.on("error", () => {});
+    });
+    const closed = calls.map((stream) => once(stream, "close"));
+    for (const stream of calls) {
+      stream.close(constants.NGHTTP2_CANCEL);
+    }
+    await Promise.all(closed);
+  }
+  call.http2.write(frame(bytesOf(named("still here"))));
+  await served.seen("message");
+});
