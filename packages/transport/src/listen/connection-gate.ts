@@ -56,10 +56,10 @@ interface Waiting {
 /**
  * Starts the connections of a listener, a few in each turn of the event loop.
  *
- * A connection that breaks HTTP/2 or floods costs up to 20 ms before it is ended, and its peer may open the next one at once. So once more than
- * `maxFloodsPerAddress` connections of an address have ended like that, one of its new connections starts per second, the
- * newest first, because its client has waited the least. Of the others only the first bytes
- * are read.
+ * A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the next one
+ * at once. So once more than `maxFloodsPerAddress` connections of an address have ended like that, one of its new connections
+ * starts per second, the newest first, because its client is the most likely to wait still. Of the others only the first
+ * bytes are read.
  */
 export class ConnectionGate {
   readonly #options: GateOptions;

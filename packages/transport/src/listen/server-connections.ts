@@ -21,8 +21,9 @@ const farewellMs = 1_000;
 const idleChecks = 4;
 
 /**
- * Bytes that a connection may send in addition to messages and the headers of its streams: what a peer may still send to
- * streams that have ended, plus frames of HTTP/2 itself, which take less than a tenth of this even at the highest rates.
+ * Bytes that a connection may send at once in addition to messages and the headers of its streams. An honest peer sends
+ * DATA to streams that have just ended, a window of it at most, and frames such as WINDOW_UPDATE and PING, for which
+ * `otherBytesPerSecond` is plenty.
  */
 const otherBytes = windowBytes;
 const otherBytesPerSecond = 1024 * 1024;
@@ -30,15 +31,18 @@ const otherBytesPerSecond = 1024 * 1024;
 /** Bytes of headers that a stream may send. */
 const headerBytes = 16 * 1024;
 
-/** Streams that may fail in node:http2, because their headers are invalid or too large, ... */
+/** Streams that may fail in node:http2, because their headers are invalid or too large, before `otherBytesAfterFailures` applies. */
 const failedStreams = 100;
-/** ... before a connection may send only this many other bytes: decoding such headers takes up to 60 ms for a megabyte. */
+
+/** As `otherBytes`, for a connection with more failed streams: their headers are decoded to the end, at 20 ms for a megabyte. */
 const otherBytesAfterFailures = 1024 * 1024;
 
-/** Time between two checks for floods, and for `alertMs` after a sign of one. They take at most one part in `checkShare` of the thread's time. */
+/** Time between two checks for floods, and the shorter one for `alertMs` after a sign of a flood. */
 const calmCheckMs = 100;
 const alertCheckMs = 10;
 const alertMs = 10_000;
+
+/** The checks take at most one part in `checkShare` of the thread's time. */
 const checkShare = 100;
 
 /** One HTTP/2 connection of a listener. */
