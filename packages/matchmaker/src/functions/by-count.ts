@@ -7,15 +7,22 @@ import { checkCount, type FunctionReader } from "./profile-function.ts";
 export function byCount(count: number): MatchFunction {
   return function* ({ pools }) {
     const tickets = allTickets(pools);
-    if (!areSolos(tickets)) {
-      const queue = new PartyQueue(tickets);
-      for (let group = queue.take(count); group !== undefined; group = queue.take(count)) {
-        yield { teams: { [everyone]: group } };
+    let start = 0;
+    for (; start + count <= tickets.length; start += count) {
+      const group = tickets.slice(start, start + count);
+      if (!areSolos(group)) {
+        break;
       }
+      yield { teams: { [everyone]: group } };
+    }
+    // From the first party on, the sizes decide which tickets make up a match.
+    const rest = tickets.slice(start);
+    if (areSolos(rest)) {
       return;
     }
-    for (let start = 0; start + count <= tickets.length; start += count) {
-      yield { teams: { [everyone]: tickets.slice(start, start + count) } };
+    const queue = new PartyQueue(rest);
+    for (let group = queue.take(count); group !== undefined; group = queue.take(count)) {
+      yield { teams: { [everyone]: group } };
     }
   };
 }

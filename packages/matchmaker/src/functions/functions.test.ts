@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { byCount } from "./by-count.ts";
 import type { MatchFunction, WaitingTicket } from "./match-function.ts";
+import { PartyQueue } from "./parties.ts";
 import { skillWindow } from "./skill-window.ts";
 import { teams } from "./teams.ts";
 
@@ -108,21 +109,38 @@ describe("parties", () => {
   });
 });
 
+/** Returns waiting tickets of solos and parties, in matching order. */
+const pools = fc
+  .uniqueArray(
+    fc.record({
+      id: fc.nat(99),
+      waitedMs: fc.nat(99_999),
+      skill: fc.nat(200),
+      partySize: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })),
+    }),
+    { selector: ({ id }) => id, maxLength: 40, size: "max" },
+  )
+  .map((drawn) =>
+    drawn.map(({ id, ...rest }) => ticket(`${id}`, rest)).sort((a, b) => a.createdMs - b.createdMs),
+  );
+
+it("byCount makes the matches of a PartyQueue, whose search it skips for the solos before the first party", () => {
+  fc.assert(
+    fc.property(pools, fc.integer({ min: 1, max: 5 }), (pool, count) => {
+      const queue = new PartyQueue(pool);
+      const expected: string[][][] = [];
+      for (let group = queue.take(count); group !== undefined; group = queue.take(count)) {
+        expected.push([group.map(({ id }) => id)]);
+      }
+      expect(matches(byCount(count), { pool })).toEqual(expected);
+    }),
+  );
+});
+
 describe("every built-in function", () => {
   it("puts each ticket into at most one match, for any waiting tickets", () => {
-    const waiting = fc.uniqueArray(
-      fc.record({
-        id: fc.nat(99),
-        waitedMs: fc.nat(99_999),
-        skill: fc.nat(200),
-        partySize: fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 4 })),
-      }),
-      { selector: ({ id }) => id, maxLength: 40, size: "max" },
-    );
     fc.assert(
-      fc.property(waiting, fc.integer({ min: 1, max: 5 }), (drawn, count) => {
-        const pool = drawn.map(({ id, ...rest }) => ticket(`${id}`, rest));
-        pool.sort((a, b) => a.createdMs - b.createdMs);
+      fc.property(pools, fc.integer({ min: 1, max: 5 }), (pool, count) => {
         for (const match of [
           byCount(count),
           teams([{ name: "t", pool: "one", size: count }]),

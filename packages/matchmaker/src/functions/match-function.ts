@@ -75,7 +75,10 @@ export function allTickets(pools: MatchContext["pools"]): readonly WaitingTicket
 /** Compares two tickets for the matching order: the highest priority first, then the oldest. */
 export function byTurn(a: WaitingTicket, b: WaitingTicket): number {
   if (a.priority !== b.priority) {
-    return (b.priority ?? 0) - (a.priority ?? 0);
+    const ahead = (b.priority ?? 0) - (a.priority ?? 0);
+    if (ahead !== 0) {
+      return ahead;
+    }
   }
   return a.createdMs - b.createdMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { invalid } from "../errors.ts";
+import { countBefore, visitEdited } from "../sorted-list.ts";
 import {
   allTickets,
   byTurn,
@@ -7,7 +8,7 @@ import {
   type MatchFunction,
   type WaitingTicket,
 } from "./match-function.ts";
-import { areSolos, partySizeOf } from "./parties.ts";
+import { partySizeOf } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** Options of `skillWindow`. */
@@ -38,40 +39,39 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
     Object.hasOwn(search.doubles, double) ? (search.doubles[double] ?? 0) : 0;
   const order = new SkillOrder(skill);
   return function* ({ pools, nowMs }) {
-    const tickets = order.of(allTickets(pools));
+    const ranking = order.of(allTickets(pools));
+    const { tickets, skills } = ranking;
     const waitedSeconds = (createdMs: number): number => Math.max(0, nowMs - createdMs) / 1_000;
     const widthAfter = (seconds: number): number =>
       Math.min(maxWindow, window + widenPerSecond * seconds);
     // No group may be wider than the window of the oldest ticket.
     const widest = widthAfter(waitedSeconds(order.oldestMs));
-    if (!areSolos(tickets.map(({ ticket }) => ticket))) {
-      const used = new Set<Skilled>();
+    if (order.hasParties) {
+      const used = new Set<number>();
       for (let start = 0; start < tickets.length; start += 1) {
-        const group = groupFrom(tickets, start, count, widest, used);
-        if (group === undefined) {
+        const places = groupFrom(ranking, start, count, widest, used);
+        if (places === undefined) {
           continue;
         }
-        const oldestMs = Math.min(...group.map(({ ticket }) => ticket.createdMs));
-        const spread = (group.at(-1)?.skill ?? 0) - (group[0]?.skill ?? 0);
-        if (spread <= widthAfter(waitedSeconds(oldestMs))) {
-          yield { teams: { [everyone]: group.map(({ ticket }) => ticket) }, score: -spread };
-          for (const one of group) {
-            used.add(one);
+        const group = places.flatMap((at) => tickets[at] ?? []);
+        const spread = skillAt(skills, places.at(-1)) - skillAt(skills, places[0]);
+        if (spread <= widthAfter(waitedSeconds(oldestOf(group)))) {
+          yield { teams: { [everyone]: group }, score: -spread };
+          for (const at of places) {
+            used.add(at);
           }
         }
       }
       return;
     }
     for (let start = 0; start + count <= tickets.length; ) {
-      const [first, last] = [tickets[start], tickets[start + count - 1]];
-      const spread = (last?.skill ?? 0) - (first?.skill ?? 0);
+      const spread = skillAt(skills, start + count - 1) - skillAt(skills, start);
       if (spread > widest) {
         start += 1;
         continue;
       }
-      const group = tickets.slice(start, start + count).map(({ ticket }) => ticket);
-      const oldestMs = Math.min(...group.map(({ createdMs }) => createdMs));
-      if (spread <= widthAfter(waitedSeconds(oldestMs))) {
+      const group = tickets.slice(start, start + count);
+      if (spread <= widthAfter(waitedSeconds(oldestOf(group)))) {
         yield { teams: { [everyone]: group }, score: -spread };
         start += count;
       } else {
@@ -84,31 +84,42 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
 /** Number of tickets that are considered for each seat of a match with parties. */
 const considered = 8;
 
-/** Gathers, from an index on, the next tickets that fit until they have `count` agents in total. */
+/**
+ * Gathers, from an index on, the next tickets that fit until they have `count` agents in total.
+ *
+ * @returns Their indexes.
+ */
 function groupFrom(
-  tickets: readonly Skilled[],
+  { tickets, skills }: Ranking,
   start: number,
   count: number,
   widest: number,
-  used: ReadonlySet<Skilled>,
-): Skilled[] | undefined {
-  const group: Skilled[] = [];
+  used: ReadonlySet<number>,
+): number[] | undefined {
+  const group: number[] = [];
   let room = count;
   const end = Math.min(tickets.length, start + considered * count);
   for (let at = start; at < end && room > 0; at += 1) {
     const next = tickets[at];
-    if (next === undefined || next.skill - (tickets[start]?.skill ?? 0) > widest) {
+    if (next === undefined || skillAt(skills, at) - skillAt(skills, start) > widest) {
       return undefined;
     }
-    const size = partySizeOf(next.ticket);
-    if (!used.has(next) && size <= room) {
-      group.push(next);
+    const size = partySizeOf(next);
+    if (!used.has(at) && size <= room) {
+      group.push(at);
       room -= size;
     } else if (at === start) {
       return undefined;
     }
   }
   return room === 0 ? group : undefined;
+}
+
+/** Tickets in the order of their skills. */
+interface Ranking {
+  readonly tickets: readonly WaitingTicket[];
+  /** The skill of each ticket. Beside the tickets, because a search reads far more skills than tickets. */
+  readonly skills: Float64Array;
 }
 
 /** A ticket with its skill. */
@@ -121,31 +132,56 @@ interface Skilled {
 class SkillOrder {
   readonly #skillOf: (ticket: WaitingTicket) => number;
   #tickets: readonly WaitingTicket[] = [];
-  #sorted: readonly Skilled[] = [];
-  /** Time when the oldest ticket was created. */
-  oldestMs = Number.POSITIVE_INFINITY;
+  #ranking: Ranking = { tickets: [], skills: new Float64Array() };
+  #parties = 0;
+  #oldestMs = Number.POSITIVE_INFINITY;
 
   constructor(skillOf: (ticket: WaitingTicket) => number) {
     this.#skillOf = skillOf;
   }
 
+  /** Time when the oldest ticket was created. */
+  get oldestMs(): number {
+    return this.#oldestMs;
+  }
+
+  /** True if a ticket is for several agents. */
+  get hasParties(): boolean {
+    return this.#parties > 0;
+  }
+
   /** @param tickets In matching order. */
-  of(tickets: readonly WaitingTicket[]): readonly Skilled[] {
+  of(tickets: readonly WaitingTicket[]): Ranking {
     if (tickets === this.#tickets) {
-      return this.#sorted;
+      return this.#ranking;
     }
     const { come, gone } = difference(this.#tickets, tickets);
-    const kept =
-      gone.size === 0 ? this.#sorted : this.#sorted.filter(({ ticket }) => !gone.has(ticket));
-    const added = come.map((ticket) => ({ ticket, skill: this.#skillOf(ticket) })).sort(bySkill);
     this.#tickets = tickets;
-    this.#sorted = merged(kept, added);
-    this.oldestMs = tickets.reduce(
-      (oldest, { createdMs }) => Math.min(oldest, createdMs),
-      Number.POSITIVE_INFINITY,
-    );
-    return this.#sorted;
+    this.#parties += partiesAmong(come) - partiesAmong(gone);
+    const knownOldestMs = this.#oldestMs;
+    // Without the oldest ticket, all others are compared.
+    this.#oldestMs = gone.some(({ createdMs }) => createdMs === knownOldestMs)
+      ? oldestOf(tickets)
+      : oldestOf(come, knownOldestMs);
+    this.#ranking = edited(this.#ranking, this.#skilled(come).sort(bySkill), this.#skilled(gone));
+    return this.#ranking;
   }
+
+  #skilled(tickets: readonly WaitingTicket[]): Skilled[] {
+    return tickets.map((ticket) => ({ ticket, skill: this.#skillOf(ticket) }));
+  }
+}
+
+function partiesAmong(tickets: readonly WaitingTicket[]): number {
+  return tickets.reduce((sum, ticket) => sum + (partySizeOf(ticket) > 1 ? 1 : 0), 0);
+}
+
+/** Returns the time when the oldest ticket was created. */
+function oldestOf(
+  tickets: readonly WaitingTicket[],
+  knownMs: number = Number.POSITIVE_INFINITY,
+): number {
+  return tickets.reduce((oldest, { createdMs }) => Math.min(oldest, createdMs), knownMs);
 }
 
 /**
@@ -155,16 +191,16 @@ class SkillOrder {
 function difference(
   before: readonly WaitingTicket[],
   after: readonly WaitingTicket[],
-): { readonly come: WaitingTicket[]; readonly gone: Set<WaitingTicket> } {
+): { readonly come: WaitingTicket[]; readonly gone: WaitingTicket[] } {
   const come: WaitingTicket[] = [];
-  const gone = new Set<WaitingTicket>();
+  const gone: WaitingTicket[] = [];
   let at = 0;
   for (const ticket of after) {
     for (let old = before[at]; old !== undefined && old !== ticket; old = before[at]) {
       if (byTurn(old, ticket) > 0) {
         break;
       }
-      gone.add(old);
+      gone.push(old);
       at += 1;
     }
     if (before[at] === ticket) {
@@ -174,7 +210,7 @@ function difference(
     }
   }
   for (const old of before.slice(at)) {
-    gone.add(old);
+    gone.push(old);
   }
   return { come, gone };
 }
@@ -183,25 +219,33 @@ function bySkill(a: Skilled, b: Skilled): number {
   return a.skill - b.skill || byTurn(a.ticket, b.ticket);
 }
 
-/** Merges two sorted lists. */
-function merged(one: readonly Skilled[], other: readonly Skilled[]): readonly Skilled[] {
-  const result: Skilled[] = [];
-  let at = 0;
-  for (const next of other) {
-    for (
-      let before = one[at];
-      before !== undefined && bySkill(before, next) < 0;
-      before = one[at]
-    ) {
-      result.push(before);
-      at += 1;
-    }
-    result.push(next);
-  }
-  for (; at < one.length; at += 1) {
-    result.push(one[at] as Skilled);
-  }
-  return result;
+function skillAt(skills: Float64Array, at: number | undefined): number {
+  return skills[at ?? 0] ?? 0;
+}
+
+/** Returns a ranking without the tickets that are gone, and with those that have come, sorted by skill. */
+function edited(before: Ranking, come: readonly Skilled[], gone: readonly Skilled[]): Ranking {
+  const tickets: WaitingTicket[] = [];
+  const skills = new Float64Array(before.tickets.length + come.length - gone.length);
+  const placeOf = ({ ticket, skill }: Skilled): number =>
+    countBefore(before.tickets, (other, at) => {
+      const ahead = skillAt(before.skills, at) - skill;
+      return ahead < 0 || (ahead === 0 && byTurn(other, ticket) < 0);
+    });
+  const edits = { removed: gone, added: come, placeOf };
+  visitEdited(before.tickets, edits, {
+    keep(kept, start) {
+      skills.set(before.skills.subarray(start, start + kept.length), tickets.length);
+      for (const ticket of kept) {
+        tickets.push(ticket);
+      }
+    },
+    add({ ticket, skill }) {
+      skills[tickets.length] = skill;
+      tickets.push(ticket);
+    },
+  });
+  return { tickets, skills };
 }
 
 /** Reads `skill_window` of a profile. */

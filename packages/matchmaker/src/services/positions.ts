@@ -4,6 +4,7 @@ import type { MatchIndex } from "../director/indexes/match-index.ts";
 import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
 import type { Ticket } from "../model.ts";
 import type { Replica, ReplicaChange } from "../replica.ts";
+import { countBefore } from "../sorted-list.ts";
 
 /** The place of a waiting ticket among the others. */
 export interface QueuePosition {
@@ -127,15 +128,5 @@ export class Positions {
 
 /** Returns the number of tickets in a sorted list that are matched before a ticket. */
 function rankIn(list: readonly WaitingTicket[], ticket: WaitingTicket): number {
-  let [low, high] = [0, list.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    const other = list[middle];
-    if (other !== undefined && byTurn(other, ticket) < 0) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return countBefore(list, (other) => byTurn(other, ticket) < 0);
 }

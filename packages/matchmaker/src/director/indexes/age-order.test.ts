@@ -5,16 +5,31 @@ import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
 import { skillWindow } from "../../functions/skill-window.ts";
 import { AgeOrder } from "./age-order.ts";
 
-const ticket = (id: number, createdMs: number, skill = 0): WaitingTicket => ({
+interface Drawn {
+  readonly id: number;
+  readonly createdMs: number;
+  readonly skill: number;
+  readonly partySize: number | undefined;
+  readonly priority: number | undefined;
+}
+
+const ticket = ({ id, skill, ...rest }: Drawn): WaitingTicket => ({
   id: `t${id}`,
-  createdMs,
+  ...rest,
   search: { doubles: { skill }, strings: {}, tags: [] },
   extensions: {},
 });
 
 const operations = fc.array(
-  fc.record({ id: fc.nat(30), createdMs: fc.nat(50), skill: fc.nat(40), remove: fc.boolean() }),
-  { maxLength: 60 },
+  fc.record({
+    id: fc.nat(30),
+    createdMs: fc.nat(50),
+    skill: fc.nat(40),
+    partySize: fc.constantFrom(undefined, undefined, undefined, 2),
+    priority: fc.constantFrom(undefined, 0, 1),
+    remove: fc.boolean(),
+  }),
+  { maxLength: 60, size: "max" },
 );
 
 it("an AgeOrder keeps its tickets sorted, and returns the same list until a ticket is added or removed", () => {
@@ -22,12 +37,13 @@ it("an AgeOrder keeps its tickets sorted, and returns the same list until a tick
     fc.property(operations, (drawn) => {
       const order = new AgeOrder();
       const known = new Map<string, WaitingTicket>();
-      for (const { id, createdMs, remove } of drawn) {
+      for (const { remove, ...rest } of drawn) {
+        const { id } = rest;
         // A changed ticket is deleted before it is added again, as MatchIndex does.
         order.delete(`t${id}`);
         known.delete(`t${id}`);
         if (!remove) {
-          const added = ticket(id, createdMs);
+          const added = ticket(rest);
           order.add(added);
           known.set(added.id, added);
         }
@@ -44,10 +60,10 @@ it("a skill window that was called before proposes the same matches as a new one
   fc.assert(
     fc.property(operations, fc.nat(60_000), (drawn, nowMs) => {
       const [lasting, order] = [skillWindow(options), new AgeOrder()];
-      for (const { id, createdMs, skill, remove } of drawn) {
-        order.delete(`t${id}`);
+      for (const { remove, ...rest } of drawn) {
+        order.delete(`t${rest.id}`);
         if (!remove) {
-          order.add(ticket(id, createdMs, skill));
+          order.add(ticket(rest));
         }
         const pools = new Map([["all", order.list]]);
         const context = { profile: "p", parameters: {}, pools, nowMs };

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
+import { countBefore, visitEdited } from "../../sorted-list.ts";
 
 /**
- * Tickets in matching order (by priority, then age), updated with each change of a ticket: a tick
- * without changes costs nothing.
+ * Tickets in matching order (by priority, then age). The order is updated with the tickets that have
+ * been added or removed since it was last read: a tick without changes costs nothing.
  */
 export class AgeOrder {
   readonly #tickets = new Map<string, WaitingTicket>();
-  /** All tickets in matching order; undefined after a change. */
-  #list: readonly WaitingTicket[] | undefined = [];
-  /**
-   * True while the map iterates in matching order: adding a ticket that sorts last keeps the order,
-   * adding any other breaks it.
-   */
-  #isInOrder = true;
-  #last: WaitingTicket | undefined;
+  /** The order when it was last read. */
+  #list: readonly WaitingTicket[] = [];
+  /** Tickets that `#list` lacks, by id. */
+  readonly #added = new Map<string, WaitingTicket>();
+  /** Tickets of `#list` that have been removed. */
+  #removed: WaitingTicket[] = [];
 
+  /** Adds a ticket, which must not be in the order. */
   add(ticket: WaitingTicket): void {
-    const isLast = this.#last === undefined || byTurn(this.#last, ticket) < 0;
-    if (isLast) {
-      this.#last = ticket;
-    } else {
-      this.#isInOrder = false;
-    }
     this.#tickets.set(ticket.id, ticket);
-    this.#list = undefined;
+    this.#added.set(ticket.id, ticket);
   }
 
   delete(id: string): void {
-    if (this.#tickets.delete(id)) {
-      this.#list = undefined;
+    const ticket = this.#tickets.get(id);
+    if (ticket === undefined) {
+      return;
+    }
+    this.#tickets.delete(id);
+    if (!this.#added.delete(id)) {
+      this.#removed.push(ticket);
     }
   }
 
@@ -43,19 +42,28 @@ export class AgeOrder {
 
   /** Tickets in matching order: the same array until a ticket is added or removed. */
   get list(): readonly WaitingTicket[] {
-    if (this.#list !== undefined) {
+    if (this.#added.size === 0 && this.#removed.length === 0) {
       return this.#list;
     }
-    const list = [...this.#tickets.values()];
-    if (!this.#isInOrder) {
-      list.sort(byTurn);
-      this.#tickets.clear();
-      for (const ticket of list) {
-        this.#tickets.set(ticket.id, ticket);
-      }
-      this.#isInOrder = true;
-    }
-    this.#last = list.at(-1);
+    const edits = {
+      removed: this.#removed,
+      added: [...this.#added.values()].sort(byTurn),
+      placeOf: (ticket: WaitingTicket): number =>
+        countBefore(this.#list, (other) => byTurn(other, ticket) < 0),
+    };
+    const list: WaitingTicket[] = [];
+    visitEdited(this.#list, edits, {
+      keep(tickets) {
+        for (const ticket of tickets) {
+          list.push(ticket);
+        }
+      },
+      add(ticket) {
+        list.push(ticket);
+      },
+    });
+    this.#added.clear();
+    this.#removed = [];
     this.#list = list;
     return list;
   }
