@@ -14,6 +14,8 @@ import {
 
 /** Records per read of the store. */
 const pageSize = 2_000;
+/** Most versions that a read of the store names as known. */
+const maxKnown = 1_000;
 
 /** A changed record as this process knows it: `before` or `after` is undefined if no record exists. */
 export type ReplicaChange = {
@@ -46,6 +48,8 @@ export class Replica {
   readonly #listeners = new Set<(change: ReplicaChange) => void>();
   /** Deleted records, until the position has passed the versions of their deletions. */
   readonly #deleted = new RecordMap<Entry>();
+  /** Versions of this process's own commits after the position: the store need not return them. */
+  readonly #known = new Set<number>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
   /** True while all records are being read again. */
@@ -133,6 +137,9 @@ export class Replica {
       for (const { kind, id, value } of changes) {
         this.#apply({ kind, id, value, version: result.version } as Entry, false);
       }
+      if (this.#known.size < maxKnown) {
+        this.#known.add(result.version);
+      }
       return true;
     } catch (error) {
       if (!isStoreError(error, "lost")) {
@@ -146,7 +153,7 @@ export class Replica {
   async #catchUp(): Promise<void> {
     let page: Changes;
     do {
-      page = await this.#store.changes(this.#position, pageSize);
+      page = await this.#store.changes(this.#position, pageSize, this.#known);
       if (page.reset) {
         page = await this.#startOver(page);
       } else {
@@ -179,6 +186,8 @@ export class Replica {
         }
       }
       this.#deleted.clear();
+      // The pages may be older than these commits.
+      this.#known.clear();
       let records = 0;
       for (const kind of Object.keys(this.#tables) as Kind[]) {
         for (const [id, known] of [...this.#tables[kind]]) {
@@ -214,6 +223,11 @@ export class Replica {
     for (const entry of this.#deleted.values()) {
       if (entry.version <= position.version) {
         this.#deleted.delete(entry);
+      }
+    }
+    for (const version of this.#known) {
+      if (version <= position.version) {
+        this.#known.delete(version);
       }
     }
   }

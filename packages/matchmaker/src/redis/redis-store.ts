@@ -112,8 +112,17 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   });
   /** Offset of Redis's clock from this machine's. */
   let aheadMs = 0;
-  const learnTime = (seconds: Reply | undefined, microseconds: Reply | undefined): void => {
-    aheadMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - time.now();
+  /**
+   * Corrects the offset, as far as the answer to a request shows that it is wrong: Redis read its clock
+   * between the request and now. An answer that is processed late would otherwise turn back the time.
+   */
+  const learnTime = (
+    askedMs: number,
+    seconds: Reply | undefined,
+    microseconds: Reply | undefined,
+  ): void => {
+    const readMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+    aheadMs = Math.min(Math.max(aheadMs, readMs - time.now()), readMs - askedMs);
   };
   let cancelPoll = (): void => {};
   const poll = (): void => {
@@ -126,7 +135,9 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
     await link.close();
   };
   try {
-    learnTime(...(list(await link.command(["TIME"])) as [Reply, Reply]));
+    const askedMs = time.now();
+    const [seconds, microseconds] = list(await link.command(["TIME"]));
+    learnTime(askedMs, seconds, microseconds);
   } catch (error) {
     await close();
     throw error;
@@ -173,10 +184,11 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       const values = list(await link.command(["HMGET", records, ...keys.map(keyText)]));
       return keys.map((each, index) => entryOf(each, values[index]));
     },
-    async changes(since, limit): Promise<Changes> {
+    async changes(since, limit, known = new Set()): Promise<Changes> {
       const keys = [life, records, log, version, forgotten];
-      const { life: known = "", version: from = 0, horizon = 0 } = since ?? {};
-      const args = [known, String(from), String(horizon), String(limit)];
+      const { life: ofPosition = "", version: from = 0, horizon = 0 } = since ?? {};
+      const args = [ofPosition, ...[from, horizon, limit, ...known].map(String)];
+      const askedMs = time.now();
       let reply = list(await link.run(changesScript, keys, args));
       while (reply.length === 0) {
         // Redis was flushed.
@@ -185,7 +197,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       }
       const [current, lost, reset, cursor, newHorizon, more, seconds, microseconds, ...parts] =
         reply;
-      learnTime(seconds, microseconds);
+      learnTime(askedMs, seconds, microseconds);
       const entries: Entry[] = [];
       for (let at = 0; at < parts.length; at += 3) {
         const entry = entryOf(keyOf(String(parts[at])), parts[at + 2]);

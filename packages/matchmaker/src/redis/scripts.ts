@@ -84,10 +84,11 @@ export const commitScript: Script = script(commit);
 export const commitWhenFullScript: Script = script(evenWhenFull + commit);
 
 /**
- * Returns the latest state of each record that changed since a position. It never splits a commit.
+ * Returns the latest state of each record that changed since a position, except records whose version
+ * the reader knows. It never splits a commit.
  *
  * KEYS: life, records, log, version, forgotten. ARGV: life of the position or "", its version, its
- * horizon, number of records.
+ * horizon, number of records, then the known versions.
  *
  * Replies with {} if the store has no life. Otherwise replies with the life, "1" if it lost commits
  * that the position includes, "1" if the reader must start over, the version and the horizon of the
@@ -131,12 +132,18 @@ if #keys >= 2 * limit then
 end
 horizon = string.format('%.0f', math.max(horizon, tonumber(cursor)))
 local time = redis.call('TIME')
+local known = {}
+if reset == '0' then
+  for i = 5, #ARGV do known[tonumber(ARGV[i])] = true end
+end
 local reply = {life, lost, reset, cursor, horizon, more, time[1], time[2]}
 for i = 1, #keys, 2 do
-  local value = redis.call('HGET', KEYS[2], keys[i])
-  reply[#reply + 1] = keys[i]
-  reply[#reply + 1] = keys[i + 1]
-  reply[#reply + 1] = value or ''
+  if not known[tonumber(keys[i + 1])] then
+    local value = redis.call('HGET', KEYS[2], keys[i])
+    reply[#reply + 1] = keys[i]
+    reply[#reply + 1] = keys[i + 1]
+    reply[#reply + 1] = value or ''
+  end
 end
 return reply
 `);

@@ -62,7 +62,7 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
       return { ok: true, version };
     },
     read: async (keys) => keys.map((key) => history.entry(key)),
-    changes: async (since, limit) => history.changes(since, limit),
+    changes: async (since, limit, known) => history.changes(since, limit, known),
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -132,7 +132,11 @@ class History {
     return version;
   }
 
-  changes(since: Position | undefined, limit: number): Changes {
+  changes(
+    since: Position | undefined,
+    limit: number,
+    known: ReadonlySet<number> = new Set(),
+  ): Changes {
     const { life } = this;
     const lost = since !== undefined && since.life !== life;
     const reset = lost || since === undefined || since.horizon < this.#forgotten;
@@ -150,6 +154,9 @@ class History {
         break;
       }
       cursor = line.version;
+      if (!reset && known.has(line.version)) {
+        continue;
+      }
       const entry = this.#records.get(line);
       if (entry?.version === line.version) {
         entries.push(entry);

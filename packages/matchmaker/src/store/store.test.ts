@@ -100,6 +100,23 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.changes(page.position, 100)).entries).toEqual([]);
   });
 
+  it("omits records whose version the reader knows, unless the reader must start over", async () => {
+    await using place = await kind.place();
+    await using store = await place.open();
+    const { position } = await store.changes(undefined, 100);
+    const first = await commitAll(store, [write("a", 0, secret("a")), write("b", 0, secret("b"))]);
+    const second = await commitAll(store, [write("b", first, secret("b", "new"))]);
+    const latest = { ...key("b"), version: second, value: secret("b", "new") };
+    const page = await store.changes(position, 100, new Set([first]));
+    expect(page).toMatchObject({ entries: [latest], more: false, reset: false });
+    expect(page.position.version).toBe(second);
+    const known = new Set([first, second]);
+    const nothing = await store.changes(position, 1, known);
+    expect(nothing.entries).toEqual([]);
+    expect(nothing.position.version).toBeGreaterThan(position.version);
+    expect((await store.changes(undefined, 100, known)).entries).toHaveLength(2);
+  });
+
   it("returns changes in pages that do not split a commit", async () => {
     await using place = await kind.place();
     await using store = await place.open();

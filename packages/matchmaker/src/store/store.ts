@@ -112,8 +112,15 @@ export interface Store extends AsyncDisposable {
   /**
    * Returns the changes since a position, or all records if it is undefined. A page ends with the
    * first commit that brings it to `limit` records: it never splits a commit.
+   *
+   * @param known Versions of commits that the reader has already applied. The page may omit records
+   *   that have one of these versions, unless the reader must start over.
    */
-  changes(since: Position | undefined, limit: number): Promise<Changes>;
+  changes(
+    since: Position | undefined,
+    limit: number,
+    known?: ReadonlySet<number>,
+  ): Promise<Changes>;
   /**
    * Calls back when a record may have changed.
    *
