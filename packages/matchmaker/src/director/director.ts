@@ -178,7 +178,7 @@ export class Director {
     );
     await this.#step("matches", () => makeMatches(this.#context, placement, this.#runs));
     await this.#step("spare worlds", () => precreate(this.#context, placement, this.#tasks));
-    await startCreates(this.#context, this.#tasks);
+    startCreates(this.#context, this.#tasks);
     startDestroys(this.#context, this.#tasks);
   }
 

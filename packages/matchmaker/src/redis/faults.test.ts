@@ -4,6 +4,7 @@ import { randomUUID } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { createClient, createRouterTransport } from "@connectrpc/connect";
 import {
   AdminService,
@@ -154,6 +155,19 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     const wrong = { ...systemTime, now: () => systemTime.now() + offMs };
     await using store = await insist(() => redisStore({ url: redis.url, time: wrong }));
     expect(Math.abs(store.now() - Date.now())).toBeLessThan(offMs / 2);
+  });
+
+  it("a store's time does not go back when an answer is processed late", async () => {
+    await using store = await insist(() => redisStore({ url: redis.url, prefix: randomUUID() }));
+    const beforeMs = store.now();
+    const answer = store.changes(undefined, 10);
+    // Lets the request leave, and blocks the process while Redis answers.
+    await setImmediate();
+    await setImmediate();
+    const blockedMs = 500;
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, blockedMs);
+    await answer;
+    expect(store.now() - beforeMs).toBeGreaterThan(blockedMs / 2);
   });
 
   it.each([

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
+import { startMs } from "../../../testing/start-ms.ts";
+import { sharedStore } from "../../../testing/wrapped-stores.ts";
+import { memoryStore } from "../../store/memory-store.ts";
 
 it("a create names the world type only if the server has several types", async () => {
   await using house = await House.open();
@@ -13,6 +17,40 @@ it("a create names the world type only if the server has several types", async (
   expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
   expect(several.namedTypes).toEqual(["gridworld"]);
   expect(one.namedTypes).toEqual([undefined]);
+});
+
+/** Opens a house in which 60 worlds are to be created on server "a" at once. */
+async function crowded(options: Parameters<typeof House.open>[0] = {}) {
+  const settings = { maxCreatesPerServer: 100 };
+  const house = await House.open({ profiles: [profile({ count: 1 })], settings, ...options });
+  const server = await house.serve("a", { maxWorlds: 100, maxAgents: 100 });
+  await house.tickets(60);
+  return { house, server, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+}
+
+it("a tick starts the first creates, and the others are started while the next ticks may run", async () => {
+  await using scene = await crowded();
+  const { house, server } = scene;
+  await house.matchmaker.tick();
+  expect(callsOf(house, "create")).toHaveLength(25);
+  await house.matchmaker.settled();
+  expect(server.created).toBe(60);
+});
+
+it("a matchmaker that no longer leads starts no more creates", async () => {
+  const time = manualTime(startMs);
+  const store = memoryStore({ time });
+  await using other = await House.open({ time, store: sharedStore(store) });
+  await using scene = await crowded({ time, store: sharedStore(store) });
+  const { house, server } = scene;
+  other.servers.add(server);
+  await house.matchmaker.tick();
+  time.advance(60_000);
+  await other.matchmaker.tick();
+  expect(other.matchmaker.isLeading).toBe(true);
+  await house.matchmaker.tick();
+  await house.matchmaker.settled();
+  expect(callsOf(house, "create")).toHaveLength(25);
 });
 
 it("the tickets of a match whose profile is deleted before its world is created wait again, with the reason", async () => {

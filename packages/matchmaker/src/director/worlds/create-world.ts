@@ -15,29 +15,47 @@ import type { WorldTasks } from "./world-tasks.ts";
 
 /** Creates that are started in a row before other work of the process may run. */
 const burst = 25;
+/** Worlds that are visited in a row; most of them may wait until their servers have created others. */
+const maxVisited = 2_000;
+/** Name of the task that starts creates. */
+const starting = "start creates";
 
 /** Delay between attempts to commit a created world while the store is unavailable. */
 const storeRetryMs = 200;
 
 /**
  * Starts the creates that are due: for placed matches, including those that another leader placed,
- * and for worlds created ahead.
+ * and for worlds created ahead. Many creates are started one burst after another, while the next ticks
+ * already make matches.
  */
-export async function startCreates(context: DirectorContext, tasks: WorldTasks): Promise<void> {
+export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
+  if (!tasks.isRunning(starting)) {
+    tasks.start(starting, () => startInBursts(context, tasks));
+  }
+}
+
+async function startInBursts(context: DirectorContext, tasks: WorldTasks): Promise<void> {
   const { replica, matchIndex, settings } = context;
-  let started = 0;
-  for (const worldId of [...matchIndex.inState.creating]) {
+  const isDue = (world: World | undefined): world is World =>
+    world?.state === "creating" &&
+    !tasks.isRunning(world.id) &&
+    tasks.creatingOn(world.serverId) < settings.maxCreatesPerServer;
+  let [started, visited] = [0, 0];
+  // Includes worlds that are placed in the meantime.
+  for (const worldId of matchIndex.inState.creating) {
     const world = replica.get("world", worldId)?.value;
-    if (world?.state !== "creating" || tasks.isRunning(worldId)) {
+    if (isDue(world)) {
+      tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
+      started += 1;
+    }
+    visited += 1;
+    if (started < burst && visited < maxVisited) {
       continue;
     }
-    if (tasks.creatingOn(world.serverId) >= settings.maxCreatesPerServer) {
-      continue;
-    }
-    tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
-    started += 1;
-    if (started % burst === 0) {
-      await setImmediate();
+    [started, visited] = [0, 0];
+    await setImmediate();
+    if (context.lease() === undefined) {
+      return;
     }
   }
 }
