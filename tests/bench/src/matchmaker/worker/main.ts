@@ -28,11 +28,12 @@ const waitMs = 10_000;
 class Observer {
   readonly waits: number[] = [];
   readonly assignedAt: number[] = [];
-  ticks: number[] = [];
+  readonly ticks: number[] = [];
   /** Resolves when the given number of tickets is assigned. */
   readonly all: Promise<void>;
   readonly leads: Promise<void>;
   readonly #count: number;
+  #beganMs = 0;
   #finish = (): void => {};
   #lead = (): void => {};
 
@@ -48,7 +49,9 @@ class Observer {
 
   readonly onEvent = (event: MatchmakerEvent): void => {
     if (event.kind === "ticked") {
-      this.ticks.push(event.tookMs);
+      if (performance.now() - event.tookMs >= this.#beganMs) {
+        this.ticks.push(event.tookMs);
+      }
       this.#lead();
     } else if (event.kind === "assigned") {
       const now = performance.now();
@@ -59,6 +62,12 @@ class Observer {
       }
     }
   };
+
+  /** Forgets the ticks so far, also the one in progress: it has waited until all tickets were created. */
+  begin(): void {
+    this.#beganMs = performance.now();
+    this.ticks.length = 0;
+  }
 
   get tickFigures(): Pick<Figures, "tickMs" | "largestTickMs"> {
     return { tickMs: quantileOf(this.ticks, 0.5), largestTickMs: quantileOf(this.ticks, 1) };
@@ -77,7 +86,7 @@ async function assign(job: Job, store: Store): Promise<Figures> {
       rate,
     );
   await (kind === "assign" ? arrive() : register());
-  observer.ticks = [];
+  observer.begin();
   const known = kind === "assign" ? "ticket-0" : undefined;
   const probe =
     known === undefined ? undefined : new Probe(() => frontend.getTicket({ ticketId: known }));
@@ -113,7 +122,7 @@ async function wait(job: Job, store: Store): Promise<Figures> {
   await callAll(job.tickets, come);
   await register();
   await setTimeout(1_000);
-  observer.ticks = [];
+  observer.begin();
   const usage = startUsage();
   const probe = new Probe(() => frontend.getTicket({ ticketId: "ticket-0" }));
   const { perSecond = 100 } = job;
