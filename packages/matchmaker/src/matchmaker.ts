@@ -60,7 +60,7 @@ export interface MatchmakerOptions {
   readonly settings?: Partial<MatchmakerSettings> | undefined;
   /**
    * Signs join tokens. Default: a key kept in the store. If the store loses the key, any matchmaker
-   * that has read it puts it back.
+   * that has read the key stores it again.
    */
   readonly signingKey?: SigningKey | undefined;
   /** TLS of connections to environment servers with `https://` addresses. */

@@ -86,9 +86,9 @@ export interface Ticket {
   /** Number of failed creates of its worlds, not counting failures of servers. */
   readonly attempts: number;
   readonly endedMs?: number | undefined;
-  /** Time at which the ticket fails unless a watch, or a read by its creator, renews it. */
+  /** Time at which the ticket fails unless a watch, or a read by its creator, extends this time. */
   readonly aliveUntilMs?: number | undefined;
-  /** True if its last watch has ended: it is not matched until it is watched or read again. */
+  /** True if the last watch of the ticket has ended: the ticket is not matched until it is watched or read again. */
   readonly away?: boolean | undefined;
   /** The span that created the ticket, as the header `traceparent`; undefined if it is not traced. */
   readonly traceparent?: string | undefined;

@@ -9,7 +9,7 @@ export class Table {
     this.#head = head;
   }
 
-  /** Returns the text of rows; the first call puts the head before them. */
+  /** Returns the text of rows; the first call also returns the head of the table. */
   text(rows: readonly (readonly string[])[]): string {
     const isFirst = this.#widths === undefined;
     const lines = isFirst ? [this.#head, ...rows] : rows;

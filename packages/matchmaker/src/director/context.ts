@@ -41,11 +41,11 @@ export interface DirectorContext {
   readonly emit: Emit;
   /** Creates unique ids. */
   readonly newId: () => string;
-  /** Returns the lease of the leader; undefined while another matchmaker has it. */
+  /** Returns the lease of the leader; undefined while another matchmaker has the lease. */
   readonly lease: () => Lease | undefined;
   /** Worlds that have been reported since this matchmaker became the leader. */
   readonly reportedWorlds: Set<string>;
-  /** Returns true if a server may be dead: it gets no agents for now. */
+  /** Returns true if a server may be dead, and so gets no agents for now. */
   isSuspect(serverId: string): boolean;
   /** Marks a server as suspect until it answers or reports again. */
   suspect(serverId: string): void;
@@ -70,7 +70,7 @@ type Committing = Pick<DirectorContext, "ends" | "lease">;
 const maxConflicts = 100;
 
 /**
- * Commits the changes that `make` plans from the replica. After a conflict `make` plans them again.
+ * Commits the changes that `make` plans from the replica. After a conflict, `make` plans the changes again.
  *
  * @param make Returns undefined if nothing is left to do.
  * @returns True if the changes were committed.

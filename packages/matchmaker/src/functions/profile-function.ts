@@ -9,8 +9,8 @@ export type CustomProposals = Iterable<MatchProposal> | AsyncIterable<MatchPropo
 /** Input of a custom match function. */
 export interface CustomMatchContext extends MatchContext {
   /**
-   * Aborts when its time is over (the setting `matchFunctionMs`), or its proposals are no longer
-   * needed.
+   * Aborts when the time of the function is over (the setting `matchFunctionMs`), or its proposals are
+   * no longer needed.
    */
   readonly signal: AbortSignal;
 }

@@ -30,8 +30,8 @@ export interface RedisLinkOptions {
   /** For `rediss://`. */
   readonly tls: OpenTls | undefined;
   /**
-   * Called on every new connection with Redis's description of itself (INFO). Commands wait for it,
-   * and fail with its error until it succeeds.
+   * Called on every new connection with Redis's description of itself (INFO). Commands wait for this
+   * call, and fail with its error until it succeeds.
    */
   readonly prepare: Prepare;
   readonly channel: string;

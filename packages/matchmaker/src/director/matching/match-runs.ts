@@ -48,7 +48,7 @@ export class MatchRuns {
   }
 
   /**
-   * Returns the ready proposals of a profile, at most `most`. If none is ready, it starts a run,
+   * Returns the ready proposals of a profile, at most `most`. If no proposal is ready, starts a run,
    * provided that tickets or profiles have changed or `tickMs` has passed since the last run started.
    * A profile has one current run; runs that were abandoned may still be pending.
    */

@@ -87,8 +87,8 @@ async function takeWorld(
     let left: Match = match.value;
     for (const ticket of ticketsOf(replica, match.value)) {
       const { id, state, assignment } = ticket.value;
-      // A party has left when its server reports that it has, or when none of its agents is inside
-      // and none can join.
+      // A party has left when its server reports that the party has left, or when none of its agents is
+      // inside and none can join.
       const isExpected = isPartyExpected(ticket.value, report.receivedMs);
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
