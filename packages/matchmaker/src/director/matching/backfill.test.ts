@@ -265,7 +265,7 @@ describe("open seats", () => {
     expect(await house.states(more)).toEqual(["ASSIGNED"]);
   });
 
-  it("that agents in excess of the tickets inside use are not filled, if the server reports no guests", async () => {
+  it("are not filled while agents beyond the tickets inside use them, if the server reports no guests", async () => {
     await using house = await four();
     await house.serve("a", { maxWorlds: 1 });
     const ids = await house.tickets(4);

@@ -53,9 +53,10 @@ function lastReports({ replica }: DirectorContext): (world: World) => ReportedWo
 }
 
 /**
- * Returns the number of free seats of a world. The seats in use are those of the match's tickets,
- * whether or not their agents have joined, and those of guests: agents without a ticket. If the server
- * does not report its guests, they are the agents in excess of the seats of the tickets inside.
+ * Returns the number of free seats of a world. In use are the seats of the match's tickets, whether or not
+ * their agents have joined, and a seat for each guest, that is, agent without a ticket. If the server does
+ * not report its guests, the agents beyond the seats of the tickets inside are guests. A ticket is inside
+ * if an agent of its party is.
  */
 function freeSeats(
   { seats }: World,
@@ -181,7 +182,7 @@ async function fill(
 
 /**
  * Returns the first unused ticket, in matching order, that fits; searches one pool, or all pools if
- * `pool` is undefined. The ticket may be in other pools, too.
+ * `pool` is undefined. The ticket may also be in other pools.
  */
 function take(
   { replica, matchIndex }: DirectorContext,
