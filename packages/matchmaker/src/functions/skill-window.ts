@@ -85,9 +85,9 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
 const considered = 8;
 
 /**
- * Gathers, from an index on, the next tickets that fit until they have `count` agents in total.
+ * Collects tickets from index `start` on until their agents add up to `count`.
  *
- * @returns Their indexes.
+ * @returns The indexes of the tickets; undefined if their agents do not add up.
  */
 function groupFrom(
   { tickets, skills }: Ranking,

@@ -110,8 +110,8 @@ export interface Store extends AsyncDisposable {
   /** Returns the current records, in the order of the keys. */
   read(keys: readonly RecordKey[]): Promise<readonly Entry[]>;
   /**
-   * Returns the changes since a position, or all records if it is undefined. A page ends with the
-   * first commit that brings it to `limit` records: it never splits a commit.
+   * Returns the changes since a position, or all records if the position is undefined. A page ends with
+   * the first commit with which it has `limit` records: a page never splits a commit.
    *
    * @param known Versions of commits that the reader has already applied. The page may omit records
    *   that have one of these versions, unless the reader must start over.
