@@ -7,7 +7,7 @@ import {
   PoolSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { afterAll, describe, expect, it } from "vitest";
-import { House, houseAt, profile } from "../testing/house.ts";
+import { Fleet, fleetAt, profile } from "../testing/fleet.ts";
 import { SimulatedServer } from "../testing/simulated-servers.ts";
 import { stopStores, storeKinds } from "../testing/stores.ts";
 import { matchmakerClient } from "./client/index.ts";
@@ -37,13 +37,13 @@ describe("a pool's filter", () => {
     ],
   ])("for %s accepts a ticket once the ticket has waited long enough", async (_, filters) => {
     const pool = fromJson(PoolSchema, { name: "picky", ...filters });
-    await using house = await House.open({ profiles: [profile({ count: 1, pools: [pool] })] });
-    await house.serve("a");
-    const [id = ""] = await house.tickets(1, { searchFields: { doubles: { level: 0 } } });
-    await house.pass(4_900, 100);
-    expect(await house.states([id])).toEqual(["WAITING"]);
-    await house.pass(200, 100);
-    expect(await house.states([id])).toEqual(["ASSIGNED"]);
+    await using fleet = await Fleet.open({ profiles: [profile({ count: 1, pools: [pool] })] });
+    await fleet.serve("a");
+    const [id = ""] = await fleet.tickets(1, { searchFields: { doubles: { level: 0 } } });
+    await fleet.pass(4_900, 100);
+    expect(await fleet.states([id])).toEqual(["WAITING"]);
+    await fleet.pass(200, 100);
+    expect(await fleet.states([id])).toEqual(["ASSIGNED"]);
   });
 
   it("without drop_after never accepts the ticket, and no filter accepts a ticket that has ended", async () => {
@@ -54,12 +54,12 @@ describe("a pool's filter", () => {
         tagPresentFilters: [{ tag: "day", dropAfter: "5s" }],
       }),
     ];
-    await using house = await House.open({ profiles: [profile({ count: 2, pools })] });
-    await house.serve("a");
-    const [cancelled = "", waiting = ""] = await house.tickets(2);
-    await house.frontend.cancelTicket({ ticketId: cancelled });
-    await house.pass(60_000);
-    expect(await house.states([cancelled, waiting])).toEqual(["CANCELLED", "WAITING"]);
+    await using fleet = await Fleet.open({ profiles: [profile({ count: 2, pools })] });
+    await fleet.serve("a");
+    const [cancelled = "", waiting = ""] = await fleet.tickets(2);
+    await fleet.frontend.cancelTicket({ ticketId: cancelled });
+    await fleet.pass(60_000);
+    expect(await fleet.states([cancelled, waiting])).toEqual(["CANCELLED", "WAITING"]);
   });
 
   it.each([
@@ -72,9 +72,9 @@ describe("a pool's filter", () => {
       /pool "p": drop_after of "night": expected a duration greater than 0/,
     ],
   ])("is refused if it is %j", async (filters, message) => {
-    await using house = await House.open();
+    await using fleet = await Fleet.open();
     const pools = [fromJson(PoolSchema, { name: "p", ...filters })];
-    await expect(house.admin.putProfile({ profile: profile({ pools }) })).rejects.toThrow(message);
+    await expect(fleet.admin.putProfile({ profile: profile({ pools }) })).rejects.toThrow(message);
   });
 });
 
@@ -86,21 +86,21 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
     async () => {
       await using at = await place();
       const latencyLimit = near;
-      await using house = await houseAt(at, {
+      await using fleet = await fleetAt(at, {
         profiles: [profile({ latencyLimit, placement: Placement.SPREAD_WORLDS })],
       });
-      await house.serve("eu", { region: "europe" });
-      await house.serve("us", { region: "america" });
-      const [berlin = ""] = await house.tickets(1, { latenciesMs: { europe: 20, america: 90 } });
-      const [boston = ""] = await house.tickets(1, { latenciesMs: { europe: 95, america: 20 } });
-      await house.settle();
-      expect(await house.states([berlin, boston])).toEqual(["WAITING", "WAITING"]);
-      await house.pass(4_500, 500);
-      expect(await house.states([berlin, boston])).toEqual(["ASSIGNED", "ASSIGNED"]);
+      await fleet.serve("eu", { region: "europe" });
+      await fleet.serve("us", { region: "america" });
+      const [berlin = ""] = await fleet.tickets(1, { latenciesMs: { europe: 20, america: 90 } });
+      const [boston = ""] = await fleet.tickets(1, { latenciesMs: { europe: 95, america: 20 } });
+      await fleet.settle();
+      expect(await fleet.states([berlin, boston])).toEqual(["WAITING", "WAITING"]);
+      await fleet.pass(4_500, 500);
+      expect(await fleet.states([berlin, boston])).toEqual(["ASSIGNED", "ASSIGNED"]);
       // The region in which the worst latency is lowest.
-      expect((await house.ticket(boston)).assignment?.address).toBe("us.test:1");
+      expect((await fleet.ticket(boston)).assignment?.address).toBe("us.test:1");
       expect(
-        (await house.admin.listServers({})).servers.map(({ region }) => region).sort(),
+        (await fleet.admin.listServers({})).servers.map(({ region }) => region).sort(),
       ).toEqual(["america", "europe"]);
     },
   );
@@ -108,32 +108,32 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
   it.skipIf(!isHere)("a match is never placed or filled beyond the latency limit", async () => {
     await using at = await place();
     const latencyLimit = create(LatencyLimitSchema, { maxMs: 50 });
-    await using house = await houseAt(at, {
+    await using fleet = await fleetAt(at, {
       profiles: [profile({ latencyLimit, backfill: true, precreatedWorlds: 1 })],
     });
-    await house.serve("us", { region: "america" });
-    await house.settle();
-    const europeans = await house.tickets(2, { latenciesMs: { europe: 10, america: 90 } });
-    await house.settle();
-    expect(await house.states(europeans)).toEqual(["WAITING", "WAITING"]);
-    const [first = "", second = ""] = await house.tickets(2, { latenciesMs: { america: 10 } });
-    await house.settle();
-    const server = await house.join(first);
-    await house.join(second);
-    await house.pass(1_000);
+    await fleet.serve("us", { region: "america" });
+    await fleet.settle();
+    const europeans = await fleet.tickets(2, { latenciesMs: { europe: 10, america: 90 } });
+    await fleet.settle();
+    expect(await fleet.states(europeans)).toEqual(["WAITING", "WAITING"]);
+    const [first = "", second = ""] = await fleet.tickets(2, { latenciesMs: { america: 10 } });
+    await fleet.settle();
+    const server = await fleet.join(first);
+    await fleet.join(second);
+    await fleet.pass(1_000);
     for (const { tickets } of server.worlds.values()) {
       tickets.delete(second);
     }
-    await house.pass(1_000);
-    expect(await house.states([first, second, ...europeans])).toEqual([
+    await fleet.pass(1_000);
+    expect(await fleet.states([first, second, ...europeans])).toEqual([
       "JOINED",
       "COMPLETED",
       "WAITING",
       "WAITING",
     ]);
-    const [anywhere = ""] = await house.tickets(1);
-    await house.settle();
-    expect(await house.states([anywhere])).toEqual(["ASSIGNED"]);
+    const [anywhere = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await fleet.states([anywhere])).toEqual(["ASSIGNED"]);
   });
 });
 
@@ -142,16 +142,16 @@ it("matches of a custom function are placed in a region that all of their ticket
   const matchFunction = create(MatchFunctionSchema, {
     function: { case: "custom", value: { name: "pairs" } },
   });
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ latencyLimit, matchFunction, seats: 2 })],
     functions: { pairs: byCount(2) },
   });
-  await house.serve("us", { region: "america" });
-  const ids = await house.tickets(2, { latenciesMs: { europe: 20, america: 90 } });
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
-  await house.pass(60_000, 5_000);
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.serve("us", { region: "america" });
+  const ids = await fleet.tickets(2, { latenciesMs: { europe: 20, america: 90 } });
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await fleet.pass(60_000, 5_000);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it.each([
@@ -161,21 +161,21 @@ it.each([
   ],
   [{ latenciesMs: { europe: Number.NaN } }, /latencies_ms "europe"/],
 ])("a ticket with %j is refused", async (request, message) => {
-  await using house = await House.open();
-  await expect(house.frontend.createTicket(request)).rejects.toThrow(message);
+  await using fleet = await Fleet.open();
+  await expect(fleet.frontend.createTicket(request)).rejects.toThrow(message);
 });
 
 describe("a priority", () => {
   it("matches a ticket before older tickets with a lower priority", async () => {
-    await using house = await House.open({ profiles: [profile({ count: 2 })] });
-    const [old = "", older = ""] = await house.tickets(2);
-    const [one = "", other = ""] = await house.tickets(2, { priority: 5 });
-    const [late = ""] = await house.tickets(1, { priority: -1 });
+    await using fleet = await Fleet.open({ profiles: [profile({ count: 2 })] });
+    const [old = "", older = ""] = await fleet.tickets(2);
+    const [one = "", other = ""] = await fleet.tickets(2, { priority: 5 });
+    const [late = ""] = await fleet.tickets(1, { priority: -1 });
     const server = new SimulatedServer("a", { maxWorlds: 1 });
-    house.servers.add(server);
-    await house.register(server);
-    await house.settle();
-    expect(await house.states([old, older, one, other, late])).toEqual([
+    fleet.servers.add(server);
+    await fleet.register(server);
+    await fleet.settle();
+    expect(await fleet.states([old, older, one, other, late])).toEqual([
       "WAITING",
       "WAITING",
       "ASSIGNED",

@@ -3,7 +3,7 @@
 import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import fc, { type Scheduler } from "fast-check";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../testing/house.ts";
+import { Fleet, profile } from "../testing/fleet.ts";
 import { recordsOf, violations } from "../testing/invariants.ts";
 import { SimulatedServers } from "../testing/simulated-servers.ts";
 import { startMs } from "../testing/start-ms.ts";
@@ -59,8 +59,8 @@ async function play(
     return result;
   });
   let made = 0;
-  const open = (name: string): Promise<House> =>
-    House.open({
+  const open = (name: string): Promise<Fleet> =>
+    Fleet.open({
       time,
       servers,
       store: scheduled(watched, turn),
@@ -75,7 +75,7 @@ async function play(
   await agents.tickets(5);
 
   isRandom = true;
-  const turns = async (rival: House): Promise<void> => {
+  const turns = async (rival: Fleet): Promise<void> => {
     for (let round = 0; round < 6; round++) {
       await rival.settle(1);
     }
@@ -125,39 +125,39 @@ async function play(
       events.filter(({ kind }) => kind === "step-failed"),
     ),
   };
-  for (const house of [...rivals, agents]) {
-    await house[Symbol.asyncDispose]();
+  for (const fleet of [...rivals, agents]) {
+    await fleet[Symbol.asyncDispose]();
   }
   return settled;
 }
 
 async function happens(
   what: string,
-  house: House,
+  fleet: Fleet,
   servers: SimulatedServers,
   time: ManualTime,
 ): Promise<void> {
   const some = async (state: string): Promise<string | undefined> => {
-    const { ticket } = await recordsOf(house.store);
+    const { ticket } = await recordsOf(fleet.store);
     return [...ticket.values()].find((candidate) => candidate.state === state)?.id;
   };
   const up = [...servers.all.values()].filter(({ isUp }) => isUp);
   switch (what) {
     case "create":
-      await house.tickets(1);
+      await fleet.tickets(1);
       break;
     case "cancel": {
       const id =
         (await some("matched")) ?? (await some("assigned")) ?? (await some("waiting")) ?? "";
       if (id !== "") {
-        await house.frontend.cancelTicket({ ticketId: id });
+        await fleet.frontend.cancelTicket({ ticketId: id });
       }
       break;
     }
     case "join": {
       const id = await some("assigned");
       if (id !== undefined) {
-        await house.join(id);
+        await fleet.join(id);
       }
       break;
     }
@@ -166,17 +166,17 @@ async function happens(
       if (id === undefined) {
         break;
       }
-      const { assignment } = await house.ticket(id);
-      await house.frontend.cancelTicket({ ticketId: id });
+      const { assignment } = await fleet.ticket(id);
+      await fleet.frontend.cancelTicket({ ticketId: id });
       if (assignment !== undefined) {
-        await house.joinWith(assignment);
+        await fleet.joinWith(assignment);
       }
       break;
     }
     case "cancel while playing": {
       const id = await some("joined");
       if (id !== undefined) {
-        await house.frontend.cancelTicket({ ticketId: id });
+        await fleet.frontend.cancelTicket({ ticketId: id });
       }
       break;
     }
@@ -191,7 +191,7 @@ async function happens(
       break;
     }
     case "report":
-      await house.reportAll();
+      await fleet.reportAll();
       break;
     case "lease runs out":
       time.advance(leaderLeaseMs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import { House, profile } from "../testing/house.ts";
+import { Fleet, profile } from "../testing/fleet.ts";
 import { checkLabels } from "./labels.ts";
 
 const name63 = "n".repeat(63);
@@ -43,17 +43,17 @@ it("a server has at most 100 labels", () => {
 });
 
 it("a server or a profile with a malformed label is refused", async () => {
-  await using house = await House.open();
-  await expect(house.serve("a", { labels: { tier: "?" } })).rejects.toThrow('labels "tier"');
+  await using fleet = await Fleet.open();
+  await expect(fleet.serve("a", { labels: { tier: "?" } })).rejects.toThrow('labels "tier"');
   await expect(
-    house.admin.putProfile({ profile: profile({ serverLabels: { "?": "x" } }) }),
+    fleet.admin.putProfile({ profile: profile({ serverLabels: { "?": "x" } }) }),
   ).rejects.toThrow("server_labels: expected keys");
 });
 
 it("operators read the labels that a server registered with", async () => {
-  await using house = await House.open();
-  await house.serve("a", { labels: { tier: "large" } });
-  await house.serve("b");
-  const { servers } = await house.admin.listServers({});
+  await using fleet = await Fleet.open();
+  await fleet.serve("a", { labels: { tier: "large" } });
+  await fleet.serve("b");
+  const { servers } = await fleet.admin.listServers({});
   expect(servers.map(({ labels }) => labels)).toEqual([{ tier: "large" }, {}]);
 });

@@ -4,7 +4,7 @@ import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker
 import { defineWorld, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { afterAll, describe, expect, it } from "vitest";
-import { House, houseAt, profile } from "../testing/house.ts";
+import { Fleet, fleetAt, profile } from "../testing/fleet.ts";
 import { violations } from "../testing/invariants.ts";
 import { stopStores, storeKinds } from "../testing/stores.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
@@ -16,8 +16,8 @@ afterAll(stopStores);
 const four = profile({ name: "four", count: 4, backfill: true });
 
 /** Returns the tickets of each match. */
-async function matchesOf(house: House): Promise<string[][]> {
-  const { matches } = await house.admin.listMatches({});
+async function matchesOf(fleet: Fleet): Promise<string[][]> {
+  const { matches } = await fleet.admin.listMatches({});
   return matches.map(({ teams }) => teams.flatMap(({ ticketIds }) => ticketIds));
 }
 
@@ -39,43 +39,43 @@ function worldOf(
 describe.each(storeKinds)("a party, in $name,", ({ isHere, place }) => {
   it.skipIf(!isHere)("has a seat for each of its agents, in one match", async () => {
     await using at = await place();
-    await using house = await houseAt(at, { profiles: [four] });
-    await house.serve("a");
-    const [three = ""] = await house.tickets(1, { partySize: 3 });
-    const [two = ""] = await house.tickets(1, { partySize: 2 });
-    const [one = "", other = ""] = await house.tickets(2);
-    await house.settle();
-    expect(await matchesOf(house)).toEqual([[three, one]]);
-    expect(await house.states([two, other])).toEqual(["WAITING", "WAITING"]);
-    const { assignment, partySize } = await house.ticket(three);
+    await using fleet = await fleetAt(at, { profiles: [four] });
+    await fleet.serve("a");
+    const [three = ""] = await fleet.tickets(1, { partySize: 3 });
+    const [two = ""] = await fleet.tickets(1, { partySize: 2 });
+    const [one = "", other = ""] = await fleet.tickets(2);
+    await fleet.settle();
+    expect(await matchesOf(fleet)).toEqual([[three, one]]);
+    expect(await fleet.states([two, other])).toEqual(["WAITING", "WAITING"]);
+    const { assignment, partySize } = await fleet.ticket(three);
     expect(partySize).toBe(3);
     expect(new Set(assignment?.joinTokens).size).toBe(3);
     expect(assignment?.joinTokens[0]).toBe(assignment?.joinToken);
-    const [last = ""] = await house.tickets(1);
-    await house.settle();
-    expect(await matchesOf(house)).toEqual([
+    const [last = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await matchesOf(fleet)).toEqual([
       [three, one],
       [two, other, last],
     ]);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it.skipIf(!isHere)("waits again as a whole when its world is lost", async () => {
     await using at = await place();
-    await using house = await houseAt(at, { profiles: [four] });
-    const server = await house.serve("a");
-    const ids = await house.tickets(2, { partySize: 2 });
-    await house.settle();
-    await house.joinAll(ids);
-    await house.pass(1_000);
-    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    await using fleet = await fleetAt(at, { profiles: [four] });
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2, { partySize: 2 });
+    await fleet.settle();
+    await fleet.joinAll(ids);
+    await fleet.pass(1_000);
+    expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
     server.isUp = false;
-    house.time.advance(1_000);
-    await house.registry.deregisterServer({ serverId: "a" });
-    await house.serve("b");
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
-    const { assignment } = await house.ticket(ids[0] ?? "");
+    fleet.time.advance(1_000);
+    await fleet.registry.deregisterServer({ serverId: "a" });
+    await fleet.serve("b");
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    const { assignment } = await fleet.ticket(ids[0] ?? "");
     expect(assignment?.joinTokens).toHaveLength(2);
     expect(assignment?.address).toBe("b.test:1");
   });
@@ -83,95 +83,95 @@ describe.each(storeKinds)("a party, in $name,", ({ isHere, place }) => {
 
 describe("the seats of a party", () => {
   it("are not filled by other tickets until all agents of the party have left", async () => {
-    await using house = await House.open({ profiles: [four] });
-    await house.serve("a");
+    await using fleet = await Fleet.open({ profiles: [four] });
+    await fleet.serve("a");
     const [party = "", solo = "", other = ""] = [
-      ...(await house.tickets(1, { partySize: 2 })),
-      ...(await house.tickets(2)),
+      ...(await fleet.tickets(1, { partySize: 2 })),
+      ...(await fleet.tickets(2)),
     ];
-    const [next = ""] = await house.tickets(1, { partySize: 2 });
-    await house.settle();
-    await house.registry.renewServer(worldOf(4, [party, solo, other]));
-    await house.settle();
+    const [next = ""] = await fleet.tickets(1, { partySize: 2 });
+    await fleet.settle();
+    await fleet.registry.renewServer(worldOf(4, [party, solo, other]));
+    await fleet.settle();
     // One of the two has left; the other one continues, and no third agent replaces the first.
-    await house.registry.renewServer(worldOf(3, [party, solo, other]));
-    await house.settle();
-    expect(await house.states([party, next])).toEqual(["JOINED", "WAITING"]);
-    await house.registry.renewServer(worldOf(2, [solo, other], [party]));
-    await house.settle();
-    expect(await house.states([party, next])).toEqual(["COMPLETED", "ASSIGNED"]);
+    await fleet.registry.renewServer(worldOf(3, [party, solo, other]));
+    await fleet.settle();
+    expect(await fleet.states([party, next])).toEqual(["JOINED", "WAITING"]);
+    await fleet.registry.renewServer(worldOf(2, [solo, other], [party]));
+    await fleet.settle();
+    expect(await fleet.states([party, next])).toEqual(["COMPLETED", "ASSIGNED"]);
   });
 
   it("are reserved until the tokens of absent agents expire, even in an empty world", async () => {
-    await using house = await House.open({ profiles: [profile({ count: 2 })] });
-    await house.serve("a");
-    const [party = ""] = await house.tickets(1, { partySize: 2 });
-    await house.settle();
-    await house.registry.renewServer(worldOf(1, [party]));
-    await house.settle();
+    await using fleet = await Fleet.open({ profiles: [profile({ count: 2 })] });
+    await fleet.serve("a");
+    const [party = ""] = await fleet.tickets(1, { partySize: 2 });
+    await fleet.settle();
+    await fleet.registry.renewServer(worldOf(1, [party]));
+    await fleet.settle();
     // The first agent leaves before the second one joins.
-    await house.registry.renewServer(worldOf(0, []));
-    await house.settle();
-    expect(await house.states([party])).toEqual(["JOINED"]);
-    expect((await house.admin.listMatches({})).matches).toHaveLength(1);
-    house.time.advance(31_001);
-    await house.registry.renewServer(worldOf(0, []));
-    await house.settle();
-    expect(await house.states([party])).toEqual(["COMPLETED"]);
-    expect((await house.admin.listMatches({})).matches).toHaveLength(0);
+    await fleet.registry.renewServer(worldOf(0, []));
+    await fleet.settle();
+    expect(await fleet.states([party])).toEqual(["JOINED"]);
+    expect((await fleet.admin.listMatches({})).matches).toHaveLength(1);
+    fleet.time.advance(31_001);
+    await fleet.registry.renewServer(worldOf(0, []));
+    await fleet.settle();
+    expect(await fleet.states([party])).toEqual(["COMPLETED"]);
+    expect((await fleet.admin.listMatches({})).matches).toHaveLength(0);
   });
 
   it("are assigned only if the world has enough free seats for the whole party", async () => {
-    await using house = await House.open({ profiles: [four] });
-    await house.serve("a");
-    const ids = await house.tickets(4);
-    await house.settle();
+    await using fleet = await Fleet.open({ profiles: [four] });
+    await fleet.serve("a");
+    const ids = await fleet.tickets(4);
+    await fleet.settle();
     const [one = "", ...rest] = ids;
-    await house.registry.renewServer(worldOf(4, ids));
-    await house.settle();
-    const [large = ""] = await house.tickets(1, { partySize: 2 });
-    const [small = ""] = await house.tickets(1);
-    await house.registry.renewServer(worldOf(3, rest, [one]));
-    await house.settle();
-    expect(await house.states([large, small])).toEqual(["WAITING", "ASSIGNED"]);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    await fleet.registry.renewServer(worldOf(4, ids));
+    await fleet.settle();
+    const [large = ""] = await fleet.tickets(1, { partySize: 2 });
+    const [small = ""] = await fleet.tickets(1);
+    await fleet.registry.renewServer(worldOf(3, rest, [one]));
+    await fleet.settle();
+    expect(await fleet.states([large, small])).toEqual(["WAITING", "ASSIGNED"]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("do not hide agents without a ticket while an agent of the party is absent", async () => {
-    await using house = await House.open({ profiles: [four] });
-    await house.serve("a", { maxWorlds: 1 });
-    const [party = ""] = await house.tickets(1, { partySize: 2 });
-    const [solo = "", gone = ""] = await house.tickets(2);
-    await house.settle();
-    const [next = ""] = await house.tickets(1);
+    await using fleet = await Fleet.open({ profiles: [four] });
+    await fleet.serve("a", { maxWorlds: 1 });
+    const [party = ""] = await fleet.tickets(1, { partySize: 2 });
+    const [solo = "", gone = ""] = await fleet.tickets(2);
+    await fleet.settle();
+    const [next = ""] = await fleet.tickets(1);
     // Inside: one of the party's two agents, the solo agent, and an agent without a ticket.
-    await house.registry.renewServer(worldOf(3, [party, solo], [gone], 1));
-    await house.settle();
-    expect(await house.states([party, solo, gone, next])).toEqual([
+    await fleet.registry.renewServer(worldOf(3, [party, solo], [gone], 1));
+    await fleet.settle();
+    expect(await fleet.states([party, solo, gone, next])).toEqual([
       ...["JOINED", "JOINED", "COMPLETED", "WAITING"],
     ]);
-    await house.registry.renewServer(worldOf(2, [party, solo], [], 0));
-    await house.settle();
-    expect(await house.states([next])).toEqual(["ASSIGNED"]);
+    await fleet.registry.renewServer(worldOf(2, [party, solo], [], 0));
+    await fleet.settle();
+    expect(await fleet.states([next])).toEqual(["ASSIGNED"]);
   });
 
   it("are held for a party that cancelled until all tokens have expired and no agent is inside", async () => {
-    await using house = await House.open({ profiles: [four] });
-    await house.serve("a");
-    const [party = ""] = await house.tickets(1, { partySize: 2 });
-    const solos = await house.tickets(2);
-    const [next = ""] = await house.tickets(1, { partySize: 2 });
-    await house.settle();
-    await house.registry.renewServer(worldOf(3, [party, ...solos]));
-    await house.settle();
-    await house.frontend.cancelTicket({ ticketId: party });
-    await house.registry.renewServer(worldOf(2, solos));
-    await house.settle();
-    expect(await house.states([next])).toEqual(["WAITING"]);
-    house.time.advance(31_001);
-    await house.registry.renewServer(worldOf(2, solos));
-    await house.settle();
-    expect(await house.states([next])).toEqual(["ASSIGNED"]);
+    await using fleet = await Fleet.open({ profiles: [four] });
+    await fleet.serve("a");
+    const [party = ""] = await fleet.tickets(1, { partySize: 2 });
+    const solos = await fleet.tickets(2);
+    const [next = ""] = await fleet.tickets(1, { partySize: 2 });
+    await fleet.settle();
+    await fleet.registry.renewServer(worldOf(3, [party, ...solos]));
+    await fleet.settle();
+    await fleet.frontend.cancelTicket({ ticketId: party });
+    await fleet.registry.renewServer(worldOf(2, solos));
+    await fleet.settle();
+    expect(await fleet.states([next])).toEqual(["WAITING"]);
+    fleet.time.advance(31_001);
+    await fleet.registry.renewServer(worldOf(2, solos));
+    await fleet.settle();
+    expect(await fleet.states([next])).toEqual(["ASSIGNED"]);
   });
 });
 
@@ -194,16 +194,16 @@ describe("a party is refused", () => {
     [{ partySize: 5 }, /at most 4 agents, the most that the largest match or team of all profiles/],
     [{ partySize: 33 }, /party_size: expected at most 32 \(limit: maxPartySize\), received 33/],
   ])("when it is created with %j", async (request, message) => {
-    await using house = await House.open({ profiles: [raid, four] });
-    await expect(house.frontend.createTicket(request)).rejects.toThrow(message);
-    await house.frontend.createTicket({ ...request, partySize: 3 });
+    await using fleet = await Fleet.open({ profiles: [raid, four] });
+    await expect(fleet.frontend.createTicket(request)).rejects.toThrow(message);
+    await fleet.frontend.createTicket({ ...request, partySize: 3 });
   });
 
   it("if its id belongs to a ticket of another party size", async () => {
-    await using house = await House.open({ profiles: [four] });
-    await house.frontend.createTicket({ ticketId: "t", partySize: 2 });
-    await house.frontend.createTicket({ ticketId: "t", partySize: 2 });
-    await expect(house.frontend.createTicket({ ticketId: "t", partySize: 3 })).rejects.toThrow(
+    await using fleet = await Fleet.open({ profiles: [four] });
+    await fleet.frontend.createTicket({ ticketId: "t", partySize: 2 });
+    await fleet.frontend.createTicket({ ticketId: "t", partySize: 2 });
+    await expect(fleet.frontend.createTicket({ ticketId: "t", partySize: 3 })).rejects.toThrow(
       /\[already_exists\]/,
     );
   });

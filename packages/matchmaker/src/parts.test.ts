@@ -8,7 +8,7 @@ import {
 import { defineWorld, serve, withDefault } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../testing/house.ts";
+import { Fleet, profile } from "../testing/fleet.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import type { CustomMatchFunction } from "./functions/profile-function.ts";
 import { serveRegistered } from "./registration/index.ts";
@@ -101,14 +101,14 @@ describe("the data of a match", () => {
     const matchFunction = create(MatchFunctionSchema, {
       function: { case: "custom", value: { name: "author" } },
     });
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       profiles: [profile({ matchFunction, seats: 2, data: { map: "night", level: 3 } })],
       functions: { author },
     });
-    await house.serve("a");
-    const ids = await house.tickets(2);
-    await house.settle();
-    const { assignment } = await house.ticket(ids[0] ?? "");
+    await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    const { assignment } = await fleet.ticket(ids[0] ?? "");
     expect(assignment).toMatchObject({
       team: "duo",
       role: "",
@@ -117,21 +117,21 @@ describe("the data of a match", () => {
   });
 
   it("reaches agents that fill open seats, with the team of the seat", async () => {
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       profiles: [{ ...hideAndSeek, worldType: "gridworld", backfill: true }],
     });
-    await house.serve("a");
-    const seekers = await house.tickets(2, { searchFields: { tags: ["seeker"] } });
-    const hiders = await house.tickets(1, { searchFields: { tags: ["hider"] } });
-    await house.settle();
-    await house.joinAll([...seekers, ...hiders]);
-    await house.pass(1_000);
-    const world = [...(house.servers.all.get("a.test:1")?.worlds.values() ?? [])][0];
+    await fleet.serve("a");
+    const seekers = await fleet.tickets(2, { searchFields: { tags: ["seeker"] } });
+    const hiders = await fleet.tickets(1, { searchFields: { tags: ["hider"] } });
+    await fleet.settle();
+    await fleet.joinAll([...seekers, ...hiders]);
+    await fleet.pass(1_000);
+    const world = [...(fleet.servers.all.get("a.test:1")?.worlds.values() ?? [])][0];
     world?.tickets.delete(hiders[0] ?? "");
-    await house.pass(1_000);
-    const [late = ""] = await house.tickets(1, { searchFields: { tags: ["hider"] } });
-    await house.settle();
-    const { assignment } = await house.ticket(late);
+    await fleet.pass(1_000);
+    const [late = ""] = await fleet.tickets(1, { searchFields: { tags: ["hider"] } });
+    await fleet.settle();
+    const { assignment } = await fleet.ticket(late);
     expect(assignment).toMatchObject({ team: "blues", role: "hide", data: { map: "night" } });
   });
 
@@ -141,7 +141,7 @@ describe("the data of a match", () => {
     [{ team: "red" }, /data: expected a name that is neither empty nor one of .*, received "team"/],
     [{ map: "x".repeat(1_024) }, /data: expected at most 1024 bytes as JSON, received 1034 bytes/],
   ])("cannot be %j", async (data, message) => {
-    await using house = await House.open();
-    await expect(house.admin.putProfile({ profile: profile({ data }) })).rejects.toThrow(message);
+    await using fleet = await Fleet.open();
+    await expect(fleet.admin.putProfile({ profile: profile({ data }) })).rejects.toThrow(message);
   });
 });

@@ -4,7 +4,7 @@ import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { afterAll, describe, expect, it } from "vitest";
 import { Mortal, mortalStore } from "../testing/chaos.ts";
-import { House, houseAt, profile } from "../testing/house.ts";
+import { Fleet, fleetAt, profile } from "../testing/fleet.ts";
 import { violations } from "../testing/invariants.ts";
 import type { SimulatedServers } from "../testing/simulated-servers.ts";
 import { type Place, stopStores, storeKinds } from "../testing/stores.ts";
@@ -18,40 +18,40 @@ const doomedLeaseMs = 20_000;
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
   it("every ticket of a burst that fits the capacity is assigned", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place, { profiles: [profile({ count: 4 })] });
+    await using fleet = await fleetAt(place, { profiles: [profile({ count: 4 })] });
     for (const id of ["a", "b", "c"]) {
-      await house.serve(id, { maxWorlds: 5, maxAgents: 20 });
+      await fleet.serve(id, { maxWorlds: 5, maxAgents: 20 });
     }
-    const ids = await house.tickets(60);
-    await house.settle(5);
-    expect(new Set(await house.states(ids))).toEqual(new Set(["ASSIGNED"]));
-    expect([...house.servers.all.values()].map(({ worlds }) => worlds.size)).toEqual([5, 5, 5]);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    const ids = await fleet.tickets(60);
+    await fleet.settle(5);
+    expect(new Set(await fleet.states(ids))).toEqual(new Set(["ASSIGNED"]));
+    expect([...fleet.servers.all.values()].map(({ worlds }) => worlds.size)).toEqual([5, 5, 5]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("tickets that do not fit wait, and are assigned once there is room", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const server = await house.serve("a", { maxWorlds: 1 });
-    const ids = await house.tickets(4);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
-    await house.joinAll(ids.slice(0, 2));
-    await house.pass(1_000);
+    await using fleet = await fleetAt(place);
+    const server = await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await fleet.tickets(4);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
+    await fleet.joinAll(ids.slice(0, 2));
+    await fleet.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.clear();
-    await house.pass(2_000);
-    expect(await house.states(ids.slice(2))).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.pass(2_000);
+    expect(await fleet.states(ids.slice(2))).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   it("a matchmaker that dies at any step loses no ticket and duplicates no match", async () => {
     let isDead = true;
     for (let dieAt = 1; isDead; dieAt++) {
       await using place = await kind.place();
-      await using house = await houseAt(place);
-      const { servers } = house;
-      await house.serve("a");
-      await house.serve("b");
-      const ids = await house.tickets(7);
+      await using fleet = await fleetAt(place);
+      const { servers } = fleet;
+      await fleet.serve("a");
+      await fleet.serve("b");
+      const ids = await fleet.tickets(7);
       const mortal = new Mortal(dieAt);
       await using store = await place.open();
       const dying = live(place, mortal, mortalStore(store, mortal), servers);
@@ -59,14 +59,14 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       isDead = mortal.isDead;
       servers.pace = async () => {};
       await place.pass(doomedLeaseMs);
-      await house.settle();
+      await fleet.settle();
       const when = `killed at step ${dieAt}`;
-      expect(await house.states(ids), when).toEqual([...assigned(6), "WAITING"]);
-      await house.joinAll(ids.slice(0, 6));
+      expect(await fleet.states(ids), when).toEqual([...assigned(6), "WAITING"]);
+      await fleet.joinAll(ids.slice(0, 6));
       // Long enough for orphaned worlds to be destroyed.
-      await house.pass(15_000, 2_500);
-      expect(await house.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
-      expect(await violations(house.store, servers), when).toEqual([]);
+      await fleet.pass(15_000, 2_500);
+      expect(await fleet.states(ids.slice(0, 6)), when).not.toContain("ASSIGNED");
+      expect(await violations(fleet.store, servers), when).toEqual([]);
       const worlds = [...servers.all.values()].flatMap((server) => [...server.worlds.values()]);
       expect(
         worlds.map(({ tickets }) => tickets.size),
@@ -77,14 +77,14 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
 
   it("a matchmaker that slept through its lease changes no record when it wakes up, and destroys the world that it created", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const server = await house.serve("a");
-    const ids = await house.tickets(2);
+    await using fleet = await fleetAt(place);
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2);
     const store = await place.open();
-    await using sleeper = await House.open({
+    await using sleeper = await Fleet.open({
       time: place.time,
       store,
-      servers: house.servers,
+      servers: fleet.servers,
       settings: { leaderLeaseMs: doomedLeaseMs },
     });
     let sleeps = (): void => {};
@@ -95,77 +95,77 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     const awake = new Promise<void>((resolve) => {
       wakes = resolve;
     });
-    house.servers.pace = async (what) => {
+    fleet.servers.pace = async (what) => {
       if (what !== "created") {
         return;
       }
-      house.servers.pace = async () => {};
+      fleet.servers.pace = async () => {};
       sleeps();
       await awake;
     };
     const late = sleeper.settle();
     await asleep;
     await place.pass(doomedLeaseMs);
-    await house.settle();
-    const before = await Promise.all(ids.map((id) => house.ticket(id)));
+    await fleet.settle();
+    const before = await Promise.all(ids.map((id) => fleet.ticket(id)));
     expect(before.map(({ assignment }) => assignment?.worldName)).toEqual([
       "gridworld-2",
       "gridworld-2",
     ]);
     wakes();
     await late;
-    expect(await Promise.all(ids.map((id) => house.ticket(id)))).toEqual(before);
+    expect(await Promise.all(ids.map((id) => fleet.ticket(id)))).toEqual(before);
     expect(server.destroyed).toEqual(new Map([["gridworld-1", 1]]));
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("a ticket that is cancelled while its world is created gets no seat, and its match continues", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    await house.serve("a");
-    const ids = await house.tickets(2);
+    await using fleet = await fleetAt(place);
+    await fleet.serve("a");
+    const ids = await fleet.tickets(2);
     const [first = ""] = ids;
-    house.servers.pace = async (what) => {
+    fleet.servers.pace = async (what) => {
       if (what === "create") {
-        await house.frontend.cancelTicket({ ticketId: first });
+        await fleet.frontend.cancelTicket({ ticketId: first });
       }
     };
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["CANCELLED", "ASSIGNED"]);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["CANCELLED", "ASSIGNED"]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("an unused reservation expires, and its seat is assigned to the next ticket", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
-    await house.serve("a");
-    const [present = "", absent = "", next = ""] = await house.tickets(3);
-    await house.settle();
-    await house.join(present);
-    await house.pass(25_000, 5_000);
-    expect(await house.states([present, absent, next])).toEqual(["JOINED", "ASSIGNED", "WAITING"]);
-    await house.pass(10_000, 5_000);
-    expect(await house.states([present, absent, next])).toEqual(["JOINED", "FAILED", "ASSIGNED"]);
-    expect((await house.ticket(absent)).error?.message).toMatch(/seat was reserved for 30000 ms/);
-    const { assignment } = await house.ticket(next);
-    expect(assignment?.worldName).toBe((await house.ticket(present)).assignment?.worldName);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    await using fleet = await fleetAt(place, { profiles: [profile({ backfill: true })] });
+    await fleet.serve("a");
+    const [present = "", absent = "", next = ""] = await fleet.tickets(3);
+    await fleet.settle();
+    await fleet.join(present);
+    await fleet.pass(25_000, 5_000);
+    expect(await fleet.states([present, absent, next])).toEqual(["JOINED", "ASSIGNED", "WAITING"]);
+    await fleet.pass(10_000, 5_000);
+    expect(await fleet.states([present, absent, next])).toEqual(["JOINED", "FAILED", "ASSIGNED"]);
+    expect((await fleet.ticket(absent)).error?.message).toMatch(/seat was reserved for 30000 ms/);
+    const { assignment } = await fleet.ticket(next);
+    expect(assignment?.worldName).toBe((await fleet.ticket(present)).assignment?.worldName);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("a seat that an agent leaves is assigned to the next ticket, once", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
-    const server = await house.serve("a");
-    const [first = "", second = "", ...others] = await house.tickets(5);
-    await house.settle();
+    await using fleet = await fleetAt(place, { profiles: [profile({ backfill: true })] });
+    const server = await fleet.serve("a");
+    const [first = "", second = "", ...others] = await fleet.tickets(5);
+    await fleet.settle();
     const [third = "", fourth = "", fifth = ""] = others;
-    await house.joinAll([first, second, third, fourth]);
-    await house.pass(1_000);
+    await fleet.joinAll([first, second, third, fourth]);
+    await fleet.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.delete(first);
-    await house.pass(2_000);
-    expect(await house.states([first, second, fifth])).toEqual(["COMPLETED", "JOINED", "ASSIGNED"]);
-    expect((await house.ticket(fifth)).assignment?.worldName).toBe("gridworld-1");
-    const { backfills } = await house.admin.listBackfills({});
+    await fleet.pass(2_000);
+    expect(await fleet.states([first, second, fifth])).toEqual(["COMPLETED", "JOINED", "ASSIGNED"]);
+    expect((await fleet.ticket(fifth)).assignment?.worldName).toBe("gridworld-1");
+    const { backfills } = await fleet.admin.listBackfills({});
     expect(backfills).toEqual([]);
   });
 
@@ -179,32 +179,32 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       function: { case: "teams", value: { teams: sizes } },
     });
     const duel = profile({ pools: [pool("strong"), pool("quick")], matchFunction, backfill: true });
-    await using house = await houseAt(place, { profiles: [duel] });
-    const server = await house.serve("a");
+    await using fleet = await fleetAt(place, { profiles: [duel] });
+    const server = await fleet.serve("a");
     const ticket = async (...tags: string[]) =>
-      (await house.tickets(1, { searchFields: { tags } }))[0] ?? "";
+      (await fleet.tickets(1, { searchFields: { tags } }))[0] ?? "";
     const first = [await ticket("strong"), await ticket("quick"), await ticket("quick")];
-    await house.settle();
-    await house.joinAll(first);
-    await house.pass(1_000);
+    await fleet.settle();
+    await fleet.joinAll(first);
+    await fleet.pass(1_000);
     const older = await ticket("quick");
     const both = await ticket("strong", "quick");
     for (const id of first) {
       server.worlds.get("gridworld-1")?.tickets.delete(id);
     }
     server.worlds.get("gridworld-1")?.tickets.add("somebody");
-    await house.pass(2_000);
-    expect(await house.states([older, both])).toEqual(["ASSIGNED", "ASSIGNED"]);
-    const [match] = (await house.admin.listMatches({})).matches;
+    await fleet.pass(2_000);
+    expect(await fleet.states([older, both])).toEqual(["ASSIGNED", "ASSIGNED"]);
+    const [match] = (await fleet.admin.listMatches({})).matches;
     expect(match?.teams.map(({ ticketIds }) => ticketIds)).toEqual([[both], [older]]);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("a faulty function, proposal or create does not affect other matches", async () => {
     await using place = await kind.place();
     const bad = profile({ name: "bad", pools: [pool("bad")] });
     const picky = profile({ name: "picky", pools: [pool("picky")], seats: 2 });
-    await using house = await houseAt(place, {
+    await using fleet = await fleetAt(place, {
       profiles: [
         profile({ pools: [pool("good")] }),
         { ...bad, matchFunction: custom("throws"), seats: 2 },
@@ -232,18 +232,18 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
         },
       },
     });
-    await house.serve("a");
-    const server = await house.serve("b");
+    await fleet.serve("a");
+    const server = await fleet.serve("b");
     server.createErrors.push(new DmEnvRpcError("INTERNAL", "the author's own fault"));
     const tags = (tag: string) => ({ searchFields: { tags: [tag] } });
-    const good = await house.tickets(4, tags("good"));
-    const thrown = await house.tickets(4, tags("bad"));
-    const invented = await house.tickets(1, tags("picky"));
-    await house.settle(5);
-    expect(await house.states(good)).toEqual(assigned(4));
-    expect(await house.states(thrown)).toEqual(assigned(4));
-    expect(await house.states(invented)).toEqual(assigned(1));
-    const faults = house.events.flatMap((event) =>
+    const good = await fleet.tickets(4, tags("good"));
+    const thrown = await fleet.tickets(4, tags("bad"));
+    const invented = await fleet.tickets(1, tags("picky"));
+    await fleet.settle(5);
+    expect(await fleet.states(good)).toEqual(assigned(4));
+    expect(await fleet.states(thrown)).toEqual(assigned(4));
+    expect(await fleet.states(invented)).toEqual(assigned(1));
+    const faults = fleet.events.flatMap((event) =>
       event.kind === "bad-proposal" ? [event.error.message] : [],
     );
     expect(new Set(faults)).toEqual(
@@ -255,7 +255,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
         expect.stringMatching(/expected tickets that no earlier proposal of this run contains/),
       ]),
     );
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 });
 
@@ -267,7 +267,7 @@ async function live(
   servers: SimulatedServers,
 ): Promise<void> {
   let next = 1;
-  const doomed = await House.open({
+  const doomed = await Fleet.open({
     time: place.time,
     store,
     servers,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { afterAll, describe, expect, it } from "vitest";
-import { houseAt, profile } from "../testing/house.ts";
+import { fleetAt, profile } from "../testing/fleet.ts";
 import { violations } from "../testing/invariants.ts";
 import { SimulatedServer } from "../testing/simulated-servers.ts";
 import { stopStores, storeKinds } from "../testing/stores.ts";
@@ -11,24 +11,24 @@ afterAll(stopStores);
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
   it("a server that misses renewals keeps its worlds, and may register again with them", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const server = await house.serve("a");
-    const ids = await house.tickets(2);
-    await house.settle();
-    await house.joinAll(ids);
-    await house.pass(1_000);
+    await using fleet = await fleetAt(place);
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    await fleet.joinAll(ids);
+    await fleet.pass(1_000);
     // The server is silent for longer than its lease.
     for (let seconds = 0; seconds < 20; seconds += 5) {
       place.time.advance(5_000);
-      await house.settle(1);
+      await fleet.settle(1);
     }
-    expect((await house.admin.listServers({})).servers[0]?.state).toBe(3);
-    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
-    await expect(house.report(server)).rejects.toThrow(/register it again/);
-    await house.register(server);
-    await house.pass(40_000, 5_000);
-    expect((await house.admin.listServers({})).servers[0]?.state).toBe(1);
-    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    expect((await fleet.admin.listServers({})).servers[0]?.state).toBe(3);
+    expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
+    await expect(fleet.report(server)).rejects.toThrow(/register it again/);
+    await fleet.register(server);
+    await fleet.pass(40_000, 5_000);
+    expect((await fleet.admin.listServers({})).servers[0]?.state).toBe(1);
+    expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
     expect(server.destroyed.size).toBe(0);
   });
 
@@ -39,118 +39,118 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     "the tickets of a killed server %s, as the profile sets",
     async (_, lostPolicy, after) => {
       await using place = await kind.place();
-      await using house = await houseAt(place, { profiles: [profile({ lostPolicy })] });
-      const server = await house.serve("a");
-      const ids = await house.tickets(2);
-      await house.settle();
-      await house.joinAll(ids);
-      await house.pass(1_000);
-      const other = await house.serve("b");
+      await using fleet = await fleetAt(place, { profiles: [profile({ lostPolicy })] });
+      const server = await fleet.serve("a");
+      const ids = await fleet.tickets(2);
+      await fleet.settle();
+      await fleet.joinAll(ids);
+      await fleet.pass(1_000);
+      const other = await fleet.serve("b");
       server.isUp = false;
-      await house.pass(50_000, 5_000);
-      expect(await house.states(ids)).toEqual(after);
-      const [first] = await Promise.all(ids.map((id) => house.ticket(id)));
+      await fleet.pass(50_000, 5_000);
+      expect(await fleet.states(ids)).toEqual(after);
+      const [first] = await Promise.all(ids.map((id) => fleet.ticket(id)));
       if (lostPolicy === 1) {
         expect(first?.assignment?.address).toBe(other.address);
       } else {
         expect(first?.error?.message).toMatch(/the server at a\.test:1 is gone/);
       }
-      expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["b"]);
-      expect(await violations(house.store, house.servers)).toEqual([]);
+      expect((await fleet.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["b"]);
+      expect(await violations(fleet.store, fleet.servers)).toEqual([]);
     },
   );
 
   it("a server whose agents cancel their tickets receives no agents until it has answered", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place, { profiles: [profile({ backfill: true })] });
-    const server = await house.serve("a");
-    const [first = "", second = "", third = ""] = await house.tickets(3);
-    await house.settle();
-    await house.joinAll([first, second]);
-    await house.pass(1_000);
+    await using fleet = await fleetAt(place, { profiles: [profile({ backfill: true })] });
+    const server = await fleet.serve("a");
+    const [first = "", second = "", third = ""] = await fleet.tickets(3);
+    await fleet.settle();
+    await fleet.joinAll([first, second]);
+    await fleet.pass(1_000);
     // The server is killed: its agents notice immediately, while its lease is still held.
     server.isUp = false;
-    await house.frontend.cancelTicket({ ticketId: first });
-    await house.settle();
-    expect(await house.states([second, third])).toEqual(["JOINED", "WAITING"]);
+    await fleet.frontend.cancelTicket({ ticketId: first });
+    await fleet.settle();
+    expect(await fleet.states([second, third])).toEqual(["JOINED", "WAITING"]);
     // Only the network had failed: the server reports again, without the agent that left.
     server.isUp = true;
     leave(server, first);
-    await house.pass(1_000);
-    expect(await house.states([third])).toEqual(["ASSIGNED"]);
+    await fleet.pass(1_000);
+    expect(await fleet.states([third])).toEqual(["ASSIGNED"]);
     // An agent that merely leaves makes the server suspect only until it has answered.
-    const [fourth = ""] = await house.tickets(1);
-    await house.pass(2_000);
+    const [fourth = ""] = await fleet.tickets(1);
+    await fleet.pass(2_000);
     leave(server, second);
-    await house.frontend.cancelTicket({ ticketId: second });
-    await house.pass(1_000);
-    expect(await house.states([fourth])).toEqual(["ASSIGNED"]);
+    await fleet.frontend.cancelTicket({ ticketId: second });
+    await fleet.pass(1_000);
+    expect(await fleet.states([fourth])).toEqual(["ASSIGNED"]);
   });
 
   it("a server that restarts at the same address replaces its previous run immediately", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const old = await house.serve("a");
-    const ids = await house.tickets(2);
-    await house.settle();
+    await using fleet = await fleetAt(place);
+    const old = await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
     const restarted = new SimulatedServer("a2", { address: old.address });
-    house.servers.add(restarted);
-    await house.register(restarted);
-    await house.pass(1_000);
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    fleet.servers.add(restarted);
+    await fleet.register(restarted);
+    await fleet.pass(1_000);
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect(restarted.worlds.size).toBe(1);
-    expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a2"]);
+    expect((await fleet.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a2"]);
   });
 
   it("a create that fails because of its server is retried elsewhere; a create that fails because of its settings fails the tickets", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const first = await house.serve("a");
-    const second = await house.serve("b");
+    await using fleet = await fleetAt(place);
+    const first = await fleet.serve("a");
+    const second = await fleet.serve("b");
     first.isUp = false;
-    const ids = await house.tickets(2);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(assigned(2));
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(assigned(2));
     expect(second.worlds.size).toBe(1);
     second.createErrors.push(new DmEnvRpcError("INVALID_ARGUMENT", '"size": too large'));
-    const refused = await house.tickets(2);
-    await house.settle();
-    expect(await house.states(refused)).toEqual(["FAILED", "FAILED"]);
-    expect((await house.ticket(refused[0] ?? "")).error?.message).toBe(
+    const refused = await fleet.tickets(2);
+    await fleet.settle();
+    expect(await fleet.states(refused)).toEqual(["FAILED", "FAILED"]);
+    expect((await fleet.ticket(refused[0] ?? "")).error?.message).toBe(
       'the world settings of profile "any" were refused: "size": too large',
     );
-    const again = await house.tickets(2);
-    await house.settle();
-    expect(await house.states(again)).toEqual(assigned(2));
+    const again = await fleet.tickets(2);
+    await fleet.settle();
+    expect(await fleet.states(again)).toEqual(assigned(2));
   });
 
   it("a world whose creates keep failing fails its tickets with the reason", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const server = await house.serve("a");
+    await using fleet = await fleetAt(place);
+    const server = await fleet.serve("a");
     const fault = () => new DmEnvRpcError("INTERNAL", "division by zero");
     server.createErrors.push(fault(), fault(), fault());
-    const ids = await house.tickets(2);
-    await house.pass(30_000, 2_500);
-    expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
-    expect((await house.ticket(ids[0] ?? "")).error?.message).toMatch(
+    const ids = await fleet.tickets(2);
+    await fleet.pass(30_000, 2_500);
+    expect(await fleet.states(ids)).toEqual(["FAILED", "FAILED"]);
+    expect((await fleet.ticket(ids[0] ?? "")).error?.message).toMatch(
       /could not be created in 3 attempts: division by zero/,
     );
   });
 
   it("a world that no matchmaker created is adopted if its server started with it, otherwise destroyed once", async () => {
     await using place = await kind.place();
-    await using house = await houseAt(place);
-    const server = house.servers.add(new SimulatedServer("a"));
+    await using fleet = await fleetAt(place);
+    const server = fleet.servers.add(new SimulatedServer("a"));
     server.create("gridworld", true);
     server.create("gridworld");
-    await house.register(server);
-    await house.pass(30_000, 5_000);
+    await fleet.register(server);
+    await fleet.pass(30_000, 5_000);
     expect([...server.worlds.keys()]).toEqual(["gridworld-1"]);
     expect(server.destroyed).toEqual(new Map([["gridworld-2", 1]]));
-    const [first = ""] = await house.tickets(2);
-    await house.settle();
-    expect((await house.ticket(first)).assignment?.worldName).toBe("gridworld-1");
+    const [first = ""] = await fleet.tickets(2);
+    await fleet.settle();
+    expect((await fleet.ticket(first)).assignment?.worldName).toBe("gridworld-1");
     expect(server.created).toBe(2);
   });
 });

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
-import { House, profile, reports } from "../../testing/house.ts";
+import { Fleet, profile, reports } from "../../testing/fleet.ts";
 
 describe("a match", () => {
   it("has the number of tickets that its profile names, and its tickets are assigned", async () => {
-    await using house = await House.open();
-    const server = await house.serve("one");
-    const ids = await house.tickets(3);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
-    const [first, second] = await Promise.all(ids.map((id) => house.ticket(id)));
+    await using fleet = await Fleet.open();
+    const server = await fleet.serve("one");
+    const ids = await fleet.tickets(3);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
+    const [first, second] = await Promise.all(ids.map((id) => fleet.ticket(id)));
     expect(first?.assignment?.worldName).toBe("gridworld-1");
     expect(first?.assignment?.address).toBe(server.address);
     expect(second?.assignment?.worldName).toBe("gridworld-1");
@@ -18,50 +18,50 @@ describe("a match", () => {
   });
 
   it("ends with its world when all agents have left", async () => {
-    await using house = await House.open();
-    const server = await house.serve("one");
-    const ids = await house.tickets(2);
-    await house.settle();
-    await house.joinAll(ids);
-    await house.pass(2_000);
-    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    await using fleet = await Fleet.open();
+    const server = await fleet.serve("one");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    await fleet.joinAll(ids);
+    await fleet.pass(2_000);
+    expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
     server.worlds.get("gridworld-1")?.tickets.clear();
-    await house.pass(2_000);
-    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
+    await fleet.pass(2_000);
+    expect(await fleet.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
     expect(server.worlds.size).toBe(0);
-    expect(house.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
+    expect(fleet.matchmaker.counts()).toMatchObject({ worlds: 0, matches: 0 });
   });
 
   it("does not end before its last agent has joined, because that agent's seat counts as taken", async () => {
-    await using house = await House.open({ profiles: [profile({ backfill: true })] });
-    const server = await house.serve("one");
-    const ids = await house.tickets(3);
+    await using fleet = await Fleet.open({ profiles: [profile({ backfill: true })] });
+    const server = await fleet.serve("one");
+    const ids = await fleet.tickets(3);
     const [first = "", second = "", third = ""] = ids;
-    await house.settle();
-    await house.joinAll([first, second]);
-    await house.pass(1_000);
+    await fleet.settle();
+    await fleet.joinAll([first, second]);
+    await fleet.pass(1_000);
     server.worlds.get("gridworld-1")?.tickets.delete(first);
-    await house.pass(2_000);
-    expect(await house.states(ids)).toEqual(["COMPLETED", "JOINED", "ASSIGNED"]);
+    await fleet.pass(2_000);
+    expect(await fleet.states(ids)).toEqual(["COMPLETED", "JOINED", "ASSIGNED"]);
     const worlds = reports(server).map((world) => ({ ...world, agents: 0, ticketIds: [third] }));
-    await house.registry.renewServer({ serverId: server.id, epoch: 1n, worlds });
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED", "JOINED"]);
+    await fleet.registry.renewServer({ serverId: server.id, epoch: 1n, worlds });
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["COMPLETED", "COMPLETED", "JOINED"]);
     expect(server.destroyed.size).toBe(0);
   });
 
   it("ends although its agents joined and left between two reports", async () => {
-    await using house = await House.open();
-    const server = await house.serve("one");
-    const ids = await house.tickets(2);
-    await house.settle();
+    await using fleet = await Fleet.open();
+    const server = await fleet.serve("one");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
     const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 1 };
     const worlds = [{ ...world, joins: 2, leftTicketIds: ids }];
     for (let report = 0; report < 2; report++) {
-      await house.registry.renewServer({ serverId: server.id, epoch: 1n, worlds });
-      await house.settle();
+      await fleet.registry.renewServer({ serverId: server.id, epoch: 1n, worlds });
+      await fleet.settle();
     }
-    expect(await house.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
+    expect(await fleet.states(ids)).toEqual(["COMPLETED", "COMPLETED"]);
     expect(server.worlds.size).toBe(0);
   });
 });

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { callsOf, eventsOf, House, profile } from "../../testing/house.ts";
+import { callsOf, eventsOf, Fleet, profile } from "../../testing/fleet.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { outageError, sharedStore, wrappedStore, written } from "../../testing/wrapped-stores.ts";
 import type { MatchmakerEvent } from "../events.ts";
@@ -10,8 +10,8 @@ import type { Ticket, World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { type Change, StoreError } from "../store/store.ts";
 
-/** Opens a house whose store fails with the errors in `faults`. */
-async function faulty(options: Parameters<typeof House.open>[0] = {}) {
+/** Opens a fleet whose store fails with the errors in `faults`. */
+async function faulty(options: Parameters<typeof Fleet.open>[0] = {}) {
   const time = manualTime(startMs);
   const faults = {
     /** Returns the error of a commit of the director. */
@@ -44,11 +44,11 @@ async function faulty(options: Parameters<typeof House.open>[0] = {}) {
     }
     return result;
   });
-  const house = await House.open({ time, store, ...options });
-  return { house, faults, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  const fleet = await Fleet.open({ time, store, ...options });
+  return { fleet, faults, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
 }
 
-const kindsOf = ({ events }: House): MatchmakerEvent["kind"][] => events.map(({ kind }) => kind);
+const kindsOf = ({ events }: Fleet): MatchmakerEvent["kind"][] => events.map(({ kind }) => kind);
 const fencedError = () => new StoreError("fenced", "another matchmaker leads");
 
 /** Runs everything that does not wait for a timer. */
@@ -61,30 +61,30 @@ async function idle(): Promise<void> {
 describe("the director's loop", () => {
   it("ticks immediately, then at its interval, and as soon as a record has changed", async () => {
     const settings = { tickMs: 500, minTickMs: 20, leaderLeaseMs: 60_000 };
-    await using house = await House.open({ run: true, settings });
-    const ticks = () => eventsOf(house, "ticked").length;
+    await using fleet = await Fleet.open({ run: true, settings });
+    const ticks = () => eventsOf(fleet, "ticked").length;
     await idle();
-    expect(kindsOf(house)).toEqual(["leading", "ticked"]);
-    expect(eventsOf(house, "ticked")).toEqual([{ kind: "ticked", tookMs: 0, waiting: 0 }]);
-    house.time.advance(20);
+    expect(kindsOf(fleet)).toEqual(["leading", "ticked"]);
+    expect(eventsOf(fleet, "ticked")).toEqual([{ kind: "ticked", tookMs: 0, waiting: 0 }]);
+    fleet.time.advance(20);
     await idle();
-    house.time.advance(499);
+    fleet.time.advance(499);
     await idle();
     expect(ticks()).toBe(1);
-    house.time.advance(1);
+    fleet.time.advance(1);
     await idle();
     expect(ticks()).toBe(2);
-    house.time.advance(20);
+    fleet.time.advance(20);
     await idle();
-    await house.frontend.createTicket({});
+    await fleet.frontend.createTicket({});
     await idle();
     expect(ticks()).toBe(3);
-    expect(eventsOf(house, "ticked").at(-1)).toMatchObject({ waiting: 1 });
+    expect(eventsOf(fleet, "ticked").at(-1)).toMatchObject({ waiting: 1 });
     // A change during the shortest pause between two ticks is not forgotten.
-    await house.frontend.createTicket({});
+    await fleet.frontend.createTicket({});
     await idle();
     expect(ticks()).toBe(3);
-    house.time.advance(20);
+    fleet.time.advance(20);
     await idle();
     expect(ticks()).toBe(4);
   });
@@ -92,7 +92,7 @@ describe("the director's loop", () => {
   it("releases the lease when it ends", async () => {
     const time = manualTime(startMs);
     const shared = sharedStore(memoryStore({ time }));
-    const first = await House.open({ time, store: shared, run: true });
+    const first = await Fleet.open({ time, store: shared, run: true });
     await idle();
     expect(first.matchmaker.isLeading).toBe(true);
     const closed = first.matchmaker.close();
@@ -102,7 +102,7 @@ describe("the director's loop", () => {
     expect(kindsOf(first).at(-1)).toBe("following");
     expect(first.matchmaker.isLeading).toBe(false);
     const before = first.events.length;
-    await using second = await House.open({ time, store: shared });
+    await using second = await Fleet.open({ time, store: shared });
     await second.matchmaker.tick();
     expect(second.matchmaker.isLeading).toBe(true);
     await second.frontend.createTicket({});
@@ -113,176 +113,176 @@ describe("the director's loop", () => {
   it("renews its lease, so that it never has to acquire it again", async () => {
     const settings = { leaderLeaseMs: 6_000 };
     await using scene = await faulty({ run: true, settings });
-    const { house, faults } = scene;
+    const { fleet, faults } = scene;
     await idle();
     expect(faults.acquired).toBe(1);
     for (let seconds = 0; seconds < 20; seconds++) {
-      house.time.advance(1_000);
+      fleet.time.advance(1_000);
       await idle();
-      expect(house.matchmaker.isLeading).toBe(true);
+      expect(fleet.matchmaker.isLeading).toBe(true);
     }
     expect(faults.acquired).toBe(1);
-    expect(kindsOf(house)).not.toContain("following");
+    expect(kindsOf(fleet)).not.toContain("following");
   });
 });
 
 describe("a director that loses the lead", () => {
   it("changes nothing while it does not lead, and acquires the lead again", async () => {
     await using scene = await faulty();
-    const { house, faults } = scene;
-    await house.serve("a");
-    await house.settle();
-    const ids = await house.tickets(2);
+    const { fleet, faults } = scene;
+    await fleet.serve("a");
+    await fleet.settle();
+    const ids = await fleet.tickets(2);
     faults.ofCommit = fencedError;
-    await house.matchmaker.tick();
-    expect(kindsOf(house).at(-1)).toBe("following");
-    expect(house.matchmaker.isLeading).toBe(false);
-    expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+    await fleet.matchmaker.tick();
+    expect(kindsOf(fleet).at(-1)).toBe("following");
+    expect(fleet.matchmaker.isLeading).toBe(false);
+    expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
     expect(faults.acquired).toBe(1);
     faults.ofCommit = () => undefined;
-    await house.settle();
+    await fleet.settle();
     expect(faults.acquired).toBe(2);
-    expect(kindsOf(house).filter((kind) => kind === "leading" || kind === "following")).toEqual([
+    expect(kindsOf(fleet).filter((kind) => kind === "leading" || kind === "following")).toEqual([
       "leading",
       "following",
       "leading",
     ]);
-    expect(eventsOf(house, "step-failed")).toEqual([]);
-    expect(eventsOf(house, "store-failed")).toEqual([]);
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
+    expect(eventsOf(fleet, "store-failed")).toEqual([]);
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   /** Lets the director lose the lead, and acquire it again. */
-  async function loseLead({ house, faults }: Awaited<ReturnType<typeof faulty>>): Promise<void> {
-    await house.tickets(2);
+  async function loseLead({ fleet, faults }: Awaited<ReturnType<typeof faulty>>): Promise<void> {
+    await fleet.tickets(2);
     faults.ofCommit = fencedError;
-    await house.matchmaker.tick();
+    await fleet.matchmaker.tick();
     faults.ofCommit = () => undefined;
-    expect(kindsOf(house).at(-1)).toBe("following");
-    await house.matchmaker.tick();
-    expect(house.matchmaker.isLeading).toBe(true);
+    expect(kindsOf(fleet).at(-1)).toBe("following");
+    await fleet.matchmaker.tick();
+    expect(fleet.matchmaker.isLeading).toBe(true);
   }
 
   it("starts the lease of each server again", async () => {
     await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
-    const { house } = scene;
-    await house.serve("a");
-    await house.settle();
+    const { fleet } = scene;
+    await fleet.serve("a");
+    await fleet.settle();
     const wait = async (seconds: number): Promise<void> => {
       for (let second = 0; second < seconds; second++) {
-        house.time.advance(1_000);
-        await house.matchmaker.tick();
+        fleet.time.advance(1_000);
+        await fleet.matchmaker.tick();
       }
     };
     await wait(14);
     await loseLead(scene);
     await wait(14);
-    expect(eventsOf(house, "server-lost")).toEqual([]);
+    expect(eventsOf(fleet, "server-lost")).toEqual([]);
     await wait(2);
-    expect(eventsOf(house, "server-lost")).toEqual([{ kind: "server-lost", serverId: "a" }]);
+    expect(eventsOf(fleet, "server-lost")).toEqual([{ kind: "server-lost", serverId: "a" }]);
   });
 
   it("waits the full orphanMs again before it destroys an orphaned world", async () => {
     await using scene = await faulty({ settings: { orphanMs: 10_000 } });
-    const { house } = scene;
-    const server = await house.serve("a");
+    const { fleet } = scene;
+    const server = await fleet.serve("a");
     const name = server.create("gridworld");
-    await house.pass(9_000);
+    await fleet.pass(9_000);
     await loseLead(scene);
-    await house.settle();
-    await house.pass(5_000);
-    expect(callsOf(house, "destroy")).toEqual([]);
-    await house.pass(6_000);
-    expect(callsOf(house, "destroy")).toEqual([`destroy a/${name}`]);
+    await fleet.settle();
+    await fleet.pass(5_000);
+    expect(callsOf(fleet, "destroy")).toEqual([]);
+    await fleet.pass(6_000);
+    expect(callsOf(fleet, "destroy")).toEqual([`destroy a/${name}`]);
   });
 
   it("ends a world that was reported under its earlier lead and is no longer reported", async () => {
     await using scene = await faulty({ profiles: [profile({ count: 1 })] });
-    const { house } = scene;
-    const server = await house.serve("a");
-    const [id = ""] = await house.tickets(1);
-    await house.settle();
-    await house.pass(1_000);
+    const { fleet } = scene;
+    const server = await fleet.serve("a");
+    const [id = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    await fleet.pass(1_000);
     await loseLead(scene);
     server.worlds.clear();
-    await house.report(server);
-    await house.settle();
-    expect((await house.ticket(id)).assignment?.worldName).not.toBe("gridworld-1");
+    await fleet.report(server);
+    await fleet.settle();
+    expect((await fleet.ticket(id)).assignment?.worldName).not.toBe("gridworld-1");
   });
 });
 
 describe("an unavailable store", () => {
   it("is reported, and servers do not count as silent meanwhile", async () => {
     await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
-    const { house, faults } = scene;
-    await house.serve("a");
-    await house.pass(10_000);
+    const { fleet, faults } = scene;
+    await fleet.serve("a");
+    await fleet.pass(10_000);
     faults.ofAll = outageError();
     for (let second = 0; second < 20; second++) {
-      house.time.advance(1_000);
-      await house.matchmaker.tick();
+      fleet.time.advance(1_000);
+      await fleet.matchmaker.tick();
     }
-    expect(eventsOf(house, "store-failed")[0]).toMatchObject({
+    expect(eventsOf(fleet, "store-failed")[0]).toMatchObject({
       error: { message: "the store is away" },
     });
     faults.ofAll = undefined;
-    await house.matchmaker.tick();
-    house.time.advance(1_000);
-    await house.matchmaker.tick();
-    expect(eventsOf(house, "server-lost")).toEqual([]);
-    expect(eventsOf(house, "step-failed")).toEqual([]);
+    await fleet.matchmaker.tick();
+    fleet.time.advance(1_000);
+    await fleet.matchmaker.tick();
+    expect(eventsOf(fleet, "server-lost")).toEqual([]);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
   it("does not end a matchmaker's lead before its lease expires", async () => {
     await using scene = await faulty({ settings: { leaderLeaseMs: 6_000 } });
-    const { house, faults } = scene;
-    await house.matchmaker.tick();
+    const { fleet, faults } = scene;
+    await fleet.matchmaker.tick();
     faults.ofAll = outageError();
     const tickIn = async (ms: number): Promise<void> => {
-      house.time.advance(ms);
-      await house.matchmaker.tick();
+      fleet.time.advance(ms);
+      await fleet.matchmaker.tick();
     };
     await tickIn(5_000);
-    expect(kindsOf(house)).not.toContain("following");
+    expect(kindsOf(fleet)).not.toContain("following");
     await tickIn(1_000);
-    expect(kindsOf(house).filter((kind) => kind === "following")).toHaveLength(1);
+    expect(kindsOf(fleet).filter((kind) => kind === "following")).toHaveLength(1);
     await tickIn(1_000);
-    expect(kindsOf(house).filter((kind) => kind === "following")).toHaveLength(1);
+    expect(kindsOf(fleet).filter((kind) => kind === "following")).toHaveLength(1);
     faults.ofAll = undefined;
     await tickIn(1_000);
-    expect(house.matchmaker.isLeading).toBe(true);
+    expect(fleet.matchmaker.isLeading).toBe(true);
   });
 
   it("loses nothing of a report that is being processed", async () => {
     await using scene = await faulty();
-    const { house, faults } = scene;
-    const server = await house.serve("a");
-    const ids = await house.tickets(2);
-    await house.settle();
-    await house.joinAll(ids);
-    await house.report(server);
+    const { fleet, faults } = scene;
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    await fleet.joinAll(ids);
+    await fleet.report(server);
     faults.ofCommit = (changes) =>
       written(changes, "ticket").some(({ state }) => state === "joined")
         ? outageError()
         : undefined;
-    await house.matchmaker.tick();
-    expect(eventsOf(house, "store-failed")).toHaveLength(1);
+    await fleet.matchmaker.tick();
+    expect(eventsOf(fleet, "store-failed")).toHaveLength(1);
     faults.ofCommit = () => undefined;
-    await house.matchmaker.tick();
-    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
+    await fleet.matchmaker.tick();
+    expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
   });
 });
 
 it("an unexpected error of a tick is reported, and the next tick goes on", async () => {
   await using scene = await faulty();
-  const { house, faults } = scene;
+  const { fleet, faults } = scene;
   const error = new Error("unexpected");
   faults.ofAll = error;
-  await house.matchmaker.tick();
-  expect(house.events).toEqual([{ kind: "step-failed", step: "tick", error }]);
+  await fleet.matchmaker.tick();
+  expect(fleet.events).toEqual([{ kind: "step-failed", step: "tick", error }]);
   faults.ofAll = undefined;
-  await house.matchmaker.tick();
-  expect(house.matchmaker.isLeading).toBe(true);
+  await fleet.matchmaker.tick();
+  expect(fleet.matchmaker.isLeading).toBe(true);
 });
 
 describe("a step that fails", () => {
@@ -315,7 +315,7 @@ describe("a step that fails", () => {
       profiles: [profile({ backfill: true }), profile({ name: "ahead", precreatedWorlds: 1 })],
       settings: { maxWaitMs: 120_000, serverLeaseMs: 15_000, lostServerMs: 300_000 },
     });
-    const { house, faults } = scene;
+    const { fleet, faults } = scene;
     const error = new Error("unexpected");
     let failed = 0;
     faults.ofCommit = (changes) => {
@@ -325,28 +325,28 @@ describe("a step that fails", () => {
       failed += 1;
       return error;
     };
-    const server = await house.serve("a");
-    await house.serve("silent");
+    const server = await fleet.serve("a");
+    await fleet.serve("silent");
     server.create("gridworld", true);
-    const ids = await house.tickets(3, { profile: "any" });
-    await house.pass(2_000);
+    const ids = await fleet.tickets(3, { profile: "any" });
+    await fleet.pass(2_000);
     for (const id of ids.slice(0, 2)) {
-      await house.join(id).catch(() => {});
+      await fleet.join(id).catch(() => {});
     }
-    await house.pass(2_000);
+    await fleet.pass(2_000);
     server.worlds.get("gridworld-2")?.tickets.clear();
     server.worlds.get("gridworld-1")?.tickets.delete(ids[0] ?? "");
-    await house.pass(2_000);
+    await fleet.pass(2_000);
     for (const world of server.worlds.values()) {
       world.tickets.clear();
     }
-    house.servers.all.delete("silent.test:1");
-    await house.tickets(1, { profile: "ahead" });
-    await house.pass(180_000, 2_000);
+    fleet.servers.all.delete("silent.test:1");
+    await fleet.tickets(1, { profile: "ahead" });
+    await fleet.pass(180_000, 2_000);
     expect(failed).toBeGreaterThan(0);
-    expect(eventsOf(house, "step-failed")[0]).toEqual({ kind: "step-failed", step, error });
-    expect(eventsOf(house, "ticked").length).toBeGreaterThan(90);
-    expect(eventsOf(house, "store-failed")).toEqual([]);
+    expect(eventsOf(fleet, "step-failed")[0]).toEqual({ kind: "step-failed", step, error });
+    expect(eventsOf(fleet, "ticked").length).toBeGreaterThan(90);
+    expect(eventsOf(fleet, "store-failed")).toEqual([]);
   });
 });
 
@@ -357,40 +357,40 @@ describe("a world that was created while its store failed", () => {
   /** Starts a match whose world is being created. */
   async function creating() {
     const scene = await faulty({ settings: { orphanMs: 600_000 } });
-    const { house } = scene;
-    const release = house.servers.hold("create");
-    const server = await house.serve("a");
-    const ids = await house.tickets(2);
-    await house.matchmaker.tick();
+    const { fleet } = scene;
+    const release = fleet.servers.hold("create");
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.matchmaker.tick();
     return { ...scene, server, ids, release };
   }
 
   it("is recorded once the store is back", async () => {
     await using scene = await creating();
-    const { house, faults, server, ids, release } = scene;
+    const { fleet, faults, server, ids, release } = scene;
     faults.ofAll = outageError();
     release();
     for (let times = 0; times < 5; times++) {
       await idle();
-      house.time.advance(200);
+      fleet.time.advance(200);
     }
-    expect(eventsOf(house, "world-created")).toEqual([]);
+    expect(eventsOf(fleet, "world-created")).toEqual([]);
     faults.ofAll = undefined;
     await expect
       .poll(async () => {
-        house.time.advance(200);
-        return await house.states(ids);
+        fleet.time.advance(200);
+        return await fleet.states(ids);
       })
       .toEqual(["ASSIGNED", "ASSIGNED"]);
-    await house.matchmaker.settled();
+    await fleet.matchmaker.settled();
     expect(server.created).toBe(1);
     expect(server.destroyed.size).toBe(0);
-    expect(eventsOf(house, "world-created")).toHaveLength(1);
+    expect(eventsOf(fleet, "world-created")).toHaveLength(1);
   });
 
   it("is recorded once if the response of the commit was lost", async () => {
     await using scene = await creating();
-    const { house, faults, server, ids, release } = scene;
+    const { fleet, faults, server, ids, release } = scene;
     faults.ofResponse = (changes) => {
       if (!isOpening(changes)) {
         return undefined;
@@ -399,50 +399,50 @@ describe("a world that was created while its store failed", () => {
       return outageError();
     };
     release();
-    await house.matchmaker.settled();
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.matchmaker.settled();
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect(server.created).toBe(1);
     expect(server.destroyed.size).toBe(0);
-    expect(eventsOf(house, "world-created")).toHaveLength(1);
-    expect(eventsOf(house, "step-failed")).toEqual([]);
+    expect(eventsOf(fleet, "world-created")).toHaveLength(1);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
   it("is destroyed if another matchmaker leads, which creates its own world", async () => {
     await using scene = await creating();
-    const { house, faults, server, ids, release } = scene;
+    const { fleet, faults, server, ids, release } = scene;
     faults.ofCommit = (changes) => (isOpening(changes) ? fencedError() : undefined);
     release();
-    await house.matchmaker.settled();
-    expect(callsOf(house, "destroy")).toEqual(["destroy a/gridworld-1"]);
-    expect(eventsOf(house, "world-created")).toEqual([]);
+    await fleet.matchmaker.settled();
+    expect(callsOf(fleet, "destroy")).toEqual(["destroy a/gridworld-1"]);
+    expect(eventsOf(fleet, "world-created")).toEqual([]);
     faults.ofCommit = () => undefined;
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect([...server.worlds.keys()]).toEqual(["gridworld-2"]);
   });
 
   it("is kept if another matchmaker leads, and the record was committed before", async () => {
     await using scene = await creating();
-    const { house, faults, ids, release } = scene;
+    const { fleet, faults, ids, release } = scene;
     faults.ofResponse = (changes) => (isOpening(changes) ? fencedError() : undefined);
     release();
-    await house.matchmaker.settled();
-    expect(callsOf(house, "destroy")).toEqual([]);
-    expect(eventsOf(house, "world-created")).toHaveLength(1);
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.matchmaker.settled();
+    expect(callsOf(fleet, "destroy")).toEqual([]);
+    expect(eventsOf(fleet, "world-created")).toHaveLength(1);
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   it("is reported as step-failed if its commit throws anything but a StoreError", async () => {
     await using scene = await creating();
-    const { house, faults, release } = scene;
+    const { fleet, faults, release } = scene;
     const error = new Error("unexpected");
     faults.ofCommit = (changes) => (isOpening(changes) ? error : undefined);
     release();
-    await house.matchmaker.settled();
-    const [failed] = eventsOf(house, "step-failed");
+    await fleet.matchmaker.settled();
+    const [failed] = eventsOf(fleet, "step-failed");
     expect(failed).toMatchObject({ error });
     expect(failed?.step).toMatch(/^id-/);
-    expect(eventsOf(house, "store-failed")).toEqual([]);
+    expect(eventsOf(fleet, "store-failed")).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@
 import { Code } from "@connectrpc/connect";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { eventsOf, House } from "../../testing/house.ts";
+import { eventsOf, Fleet } from "../../testing/fleet.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
@@ -21,79 +21,79 @@ it("each ticket that waited too long is reported once, after its failure is comm
       return await inner.commit(changes, options);
     },
   };
-  await using house = await House.open({ time, store, settings: { maxWaitMs: 60_000 } });
-  const ids = await house.tickets(3);
+  await using fleet = await Fleet.open({ time, store, settings: { maxWaitMs: 60_000 } });
+  const ids = await fleet.tickets(3);
   const [cancelled = "", ...late] = ids;
   time.advance(61_000);
   rival = async () => {
     rival = async () => undefined;
-    await house.frontend.cancelTicket({ ticketId: cancelled });
+    await fleet.frontend.cancelTicket({ ticketId: cancelled });
   };
   const ended = () =>
-    house.events.flatMap((event) => (event.kind === "ticket-ended" ? [event.ticketId] : []));
-  await house.matchmaker.tick();
+    fleet.events.flatMap((event) => (event.kind === "ticket-ended" ? [event.ticketId] : []));
+  await fleet.matchmaker.tick();
   const beforeCommit = ended();
-  expect(await house.states(ids)).toEqual(["CANCELLED", "WAITING", "WAITING"]);
+  expect(await fleet.states(ids)).toEqual(["CANCELLED", "WAITING", "WAITING"]);
   expect(beforeCommit).toEqual([cancelled]);
-  await house.pass(2_000);
-  expect(await house.states(ids)).toEqual(["CANCELLED", "FAILED", "FAILED"]);
+  await fleet.pass(2_000);
+  expect(await fleet.states(ids)).toEqual(["CANCELLED", "FAILED", "FAILED"]);
   expect(ended()).toEqual([cancelled, ...late]);
 });
 
 it("a waiting ticket fails exactly after maxWaitMs, with the reason", async () => {
-  await using house = await House.open({ settings: { maxWaitMs: 60_000 } });
-  const [id = ""] = await house.tickets(1);
-  house.time.advance(59_999);
-  await house.matchmaker.tick();
-  expect(await house.states([id])).toEqual(["WAITING"]);
-  house.time.advance(1);
-  await house.matchmaker.tick();
-  house.time.advance(500);
-  await house.matchmaker.tick();
-  expect(await house.states([id])).toEqual(["FAILED"]);
+  await using fleet = await Fleet.open({ settings: { maxWaitMs: 60_000 } });
+  const [id = ""] = await fleet.tickets(1);
+  fleet.time.advance(59_999);
+  await fleet.matchmaker.tick();
+  expect(await fleet.states([id])).toEqual(["WAITING"]);
+  fleet.time.advance(1);
+  await fleet.matchmaker.tick();
+  fleet.time.advance(500);
+  await fleet.matchmaker.tick();
+  expect(await fleet.states([id])).toEqual(["FAILED"]);
   const reason =
     "no match was found within 60000 ms; create another ticket, or widen the profile's filters (limit: maxWaitMs)";
-  expect(eventsOf(house, "ticket-ended")).toEqual([
+  expect(eventsOf(fleet, "ticket-ended")).toEqual([
     { kind: "ticket-ended", ticketId: id, state: "failed", reason },
   ]);
-  const { error } = await house.ticket(id);
+  const { error } = await fleet.ticket(id);
   expect(error).toMatchObject({ code: Code.DeadlineExceeded, message: reason });
 });
 
 it("a ticket that no call watches or reads fails exactly after ticketLeaseMs", async () => {
-  await using house = await House.open({ settings: { ticketLeaseMs: 30_000 } });
-  await house.tickets(1);
-  const { failed } = house.matchmaker.counts().tickets;
+  await using fleet = await Fleet.open({ settings: { ticketLeaseMs: 30_000 } });
+  await fleet.tickets(1);
+  const { failed } = fleet.matchmaker.counts().tickets;
   expect(failed).toBe(0);
-  house.time.advance(29_999);
-  await house.matchmaker.tick();
-  expect(house.matchmaker.counts().tickets.failed).toBe(0);
-  house.time.advance(500);
-  await house.matchmaker.tick();
-  expect(house.matchmaker.counts().tickets.failed).toBe(1);
-  expect(eventsOf(house, "ticket-ended")[0]?.reason).toMatch(/for 30000 ms.*ticketLeaseMs/);
+  fleet.time.advance(29_999);
+  await fleet.matchmaker.tick();
+  expect(fleet.matchmaker.counts().tickets.failed).toBe(0);
+  fleet.time.advance(500);
+  await fleet.matchmaker.tick();
+  expect(fleet.matchmaker.counts().tickets.failed).toBe(1);
+  expect(eventsOf(fleet, "ticket-ended")[0]?.reason).toMatch(/for 30000 ms.*ticketLeaseMs/);
 });
 
 it("an ended ticket is deleted after retainMs", async () => {
-  await using house = await House.open({ settings: { retainMs: 10_000 } });
-  const [id = "", waiting = ""] = await house.tickets(2);
-  await house.frontend.cancelTicket({ ticketId: id });
-  house.time.advance(9_999);
-  await house.matchmaker.tick();
-  expect(await house.states([id])).toEqual(["CANCELLED"]);
-  house.time.advance(500);
-  await house.matchmaker.tick();
-  await expect(house.ticket(id)).rejects.toThrow(/not_found/);
-  expect(await house.states([waiting])).toEqual(["WAITING"]);
+  await using fleet = await Fleet.open({ settings: { retainMs: 10_000 } });
+  const [id = "", waiting = ""] = await fleet.tickets(2);
+  await fleet.frontend.cancelTicket({ ticketId: id });
+  fleet.time.advance(9_999);
+  await fleet.matchmaker.tick();
+  expect(await fleet.states([id])).toEqual(["CANCELLED"]);
+  fleet.time.advance(500);
+  await fleet.matchmaker.tick();
+  await expect(fleet.ticket(id)).rejects.toThrow(/not_found/);
+  expect(await fleet.states([waiting])).toEqual(["WAITING"]);
 });
 
 it("a thousand tickets that are overdue together fail in one tick", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     settings: { maxWaitMs: 60_000, maxTicketsPerCaller: 10_000, maxCallsPerSecond: 10_000 },
   });
-  await house.tickets(1_001);
-  house.time.advance(61_000);
-  await house.matchmaker.tick();
-  expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 0, failed: 1_001 });
-  expect(eventsOf(house, "ticket-ended")).toHaveLength(1_001);
+  await fleet.tickets(1_001);
+  fleet.time.advance(61_000);
+  await fleet.matchmaker.tick();
+  expect(fleet.matchmaker.counts().tickets).toMatchObject({ waiting: 0, failed: 1_001 });
+  expect(eventsOf(fleet, "ticket-ended")).toHaveLength(1_001);
 });

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { Fleet } from "../../testing/fleet.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { storeWithOutage, wrappedStore } from "../../testing/wrapped-stores.ts";
 import { memoryStore } from "../store/memory-store.ts";
@@ -20,16 +20,16 @@ function countRenewals(inner: Store) {
 }
 
 it("a matchmaker reports that it leads from its first tick until its lease expires", async () => {
-  await using house = await House.open({ settings: { leaderLeaseMs: 6_000 } });
-  expect(house.matchmaker.isLeading).toBe(false);
-  await house.matchmaker.tick();
-  expect(house.matchmaker.isLeading).toBe(true);
-  house.time.advance(5_999);
-  expect(house.matchmaker.isLeading).toBe(true);
-  house.time.advance(1);
-  expect(house.matchmaker.isLeading).toBe(false);
-  await house.matchmaker.tick();
-  expect(house.matchmaker.isLeading).toBe(true);
+  await using fleet = await Fleet.open({ settings: { leaderLeaseMs: 6_000 } });
+  expect(fleet.matchmaker.isLeading).toBe(false);
+  await fleet.matchmaker.tick();
+  expect(fleet.matchmaker.isLeading).toBe(true);
+  fleet.time.advance(5_999);
+  expect(fleet.matchmaker.isLeading).toBe(true);
+  fleet.time.advance(1);
+  expect(fleet.matchmaker.isLeading).toBe(false);
+  await fleet.matchmaker.tick();
+  expect(fleet.matchmaker.isLeading).toBe(true);
 });
 
 it("a lease is renewed after exactly a third of its time", async () => {

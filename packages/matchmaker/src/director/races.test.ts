@@ -3,7 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { eventsOf, House, profile } from "../../testing/house.ts";
+import { eventsOf, Fleet, profile } from "../../testing/fleet.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import { startMs } from "../../testing/start-ms.ts";
@@ -12,8 +12,8 @@ import type { World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Change, CommitResult, Store } from "../store/store.ts";
 
-/** Opens a house that runs `rival` before each commit of the director; a result that `rival` returns replaces the commit. */
-async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
+/** Opens a fleet that runs `rival` before each commit of the director; a result that `rival` returns replaces the commit. */
+async function overtaken(options: Parameters<typeof Fleet.open>[0] = {}) {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });
   const race: { rival(changes: readonly Change[]): Promise<CommitResult | undefined> } = {
@@ -26,7 +26,7 @@ async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
       return answer ?? (await inner.commit(changes, commit));
     },
   };
-  const house = await House.open({ time, store, ...options });
+  const fleet = await Fleet.open({ time, store, ...options });
   const worlds = async (): Promise<World[]> => [...(await recordsOf(inner)).world.values()];
   /** Changes a world as another commit would. */
   const change = async (id: string, how: Partial<World>): Promise<void> => {
@@ -35,71 +35,71 @@ async function overtaken(options: Parameters<typeof House.open>[0] = {}) {
     await inner.commit([{ kind: "world", id, version: entry?.version ?? 0, value }]);
   };
   return {
-    house,
+    fleet,
     inner,
     race,
     worlds,
     change,
-    [Symbol.asyncDispose]: () => house[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose](),
   };
 }
 
 /** Lets time pass without reports. */
-async function silence(house: House, ms: number): Promise<void> {
+async function silence(fleet: Fleet, ms: number): Promise<void> {
   for (let passed = 0; passed < ms; passed += 1_000) {
-    house.time.advance(1_000);
-    await house.matchmaker.tick();
+    fleet.time.advance(1_000);
+    await fleet.matchmaker.tick();
   }
 }
 
 it("a ticket that is cancelled between two batches of overdue tickets stays cancelled", async () => {
   await using scene = await overtaken({ settings: { maxWaitMs: 60_000 } });
-  const { house, race } = scene;
-  const ids = await house.tickets(510);
+  const { fleet, race } = scene;
+  const ids = await fleet.tickets(510);
   const last = ids.at(-1) ?? "";
-  house.time.advance(61_000);
+  fleet.time.advance(61_000);
   race.rival = async () => {
     race.rival = async () => undefined;
-    await house.frontend.cancelTicket({ ticketId: last });
+    await fleet.frontend.cancelTicket({ ticketId: last });
     return undefined;
   };
-  await house.matchmaker.tick();
-  expect(await house.states([ids[0] ?? "", last])).toEqual(["FAILED", "CANCELLED"]);
+  await fleet.matchmaker.tick();
+  expect(await fleet.states([ids[0] ?? "", last])).toEqual(["FAILED", "CANCELLED"]);
 });
 
 it("an open seat is not filled if its world begins to drain before the commit", async () => {
   await using scene = await overtaken({ profiles: [profile({ backfill: true })] });
-  const { house, race, worlds, change } = scene;
-  const server = await house.serve("a");
-  const [first = "", second = ""] = await house.tickets(2);
-  await house.settle();
-  await house.join(first);
-  await house.join(second);
-  await house.pass(1_000);
+  const { fleet, race, worlds, change } = scene;
+  const server = await fleet.serve("a");
+  const [first = "", second = ""] = await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.join(first);
+  await fleet.join(second);
+  await fleet.pass(1_000);
   for (const { tickets } of server.worlds.values()) {
     tickets.delete(first);
   }
-  await house.pass(1_000);
-  const [third = ""] = await house.tickets(1);
+  await fleet.pass(1_000);
+  const [third = ""] = await fleet.tickets(1);
   race.rival = async (changes) => {
     if (changes.some(({ kind, id }) => kind === "ticket" && id === third)) {
       race.rival = async () => undefined;
       const [world] = await worlds();
-      const drainUntilMs = house.time.now() + 60_000;
+      const drainUntilMs = fleet.time.now() + 60_000;
       await change(world?.id ?? "", { state: "draining", drainUntilMs });
     }
     return undefined;
   };
-  await house.settle();
-  expect(await house.states([third])).toEqual(["WAITING"]);
-  expect(eventsOf(house, "assigned")).toHaveLength(1);
+  await fleet.settle();
+  expect(await fleet.states([third])).toEqual(["WAITING"]);
+  expect(eventsOf(fleet, "assigned")).toHaveLength(1);
 });
 
 it("a silent server that another leader has just marked as lost is reported only by that leader", async () => {
   await using scene = await overtaken({ settings: { serverLeaseMs: 15_000 } });
-  const { house, race } = scene;
-  await house.serve("a");
-  await house.settle();
+  const { fleet, race } = scene;
+  await fleet.serve("a");
+  await fleet.settle();
   race.rival = async (changes) => {
     if (changes.some(({ kind }) => kind === "server")) {
       race.rival = async () => undefined;
@@ -107,42 +107,42 @@ it("a silent server that another leader has just marked as lost is reported only
     }
     return undefined;
   };
-  await silence(house, 16_000);
-  const { server } = await recordsOf(house.store);
+  await silence(fleet, 16_000);
+  const { server } = await recordsOf(fleet.store);
   expect(server.get("a")?.state).toBe("lost");
-  expect(eventsOf(house, "server-lost")).toEqual([]);
+  expect(eventsOf(fleet, "server-lost")).toEqual([]);
 });
 
 it("a server that another leader has just deleted, and that has registered again, stays registered", async () => {
   await using scene = await overtaken();
-  const { house, race } = scene;
-  const server = await house.serve("a");
-  await house.settle();
+  const { fleet, race } = scene;
+  const server = await fleet.serve("a");
+  await fleet.settle();
   race.rival = async (changes) => {
     if (changes.some(({ kind, value }) => kind === "server" && value === undefined)) {
       race.rival = async () => undefined;
       await scene.inner.commit(changes);
-      await house.register(server);
+      await fleet.register(server);
     }
     return undefined;
   };
-  await house.registry.deregisterServer({ serverId: "a" });
-  await silence(house, 2_000);
-  expect((await recordsOf(house.store)).server.get("a")?.state).toBe("serving");
-  expect(eventsOf(house, "server-gone")).toEqual([]);
-  const ids = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.registry.deregisterServer({ serverId: "a" });
+  await silence(fleet, 2_000);
+  expect((await recordsOf(fleet.store)).server.get("a")?.state).toBe("serving");
+  expect(eventsOf(fleet, "server-gone")).toEqual([]);
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("a world that changes while its end is committed keeps the change, and still ends", async () => {
   await using scene = await overtaken({ profiles: [profile({ count: 1 })] });
-  const { house, race, change } = scene;
-  const server = await house.serve("a");
-  const [id = ""] = await house.tickets(1);
-  await house.settle();
-  await house.join(id);
-  await house.pass(1_000);
+  const { fleet, race, change } = scene;
+  const server = await fleet.serve("a");
+  const [id = ""] = await fleet.tickets(1);
+  await fleet.settle();
+  await fleet.join(id);
+  await fleet.pass(1_000);
   const ended: number[] = [];
   race.rival = async (changes) => {
     for (const { id: worldId, state, resetSequences } of written(changes, "world")) {
@@ -155,7 +155,7 @@ it("a world that changes while its end is committed keeps the change, and still 
   for (const { tickets } of server.worlds.values()) {
     tickets.clear();
   }
-  await house.pass(2_000);
+  await fleet.pass(2_000);
   expect(ended).toEqual([0, 7]);
   expect(server.worlds.size).toBe(0);
 });
@@ -168,17 +168,17 @@ it.each([
   async (_, state, resets) => {
     const worldPolicy = create(WorldPolicySchema, { resetAfterSequences: 1 });
     await using scene = await overtaken({ profiles: [profile({ count: 1, worldPolicy })] });
-    const { house, race, change } = scene;
-    const server = await house.serve("a");
-    const [id = ""] = await house.tickets(1);
-    await house.settle();
-    await house.join(id);
-    await house.pass(1_000);
+    const { fleet, race, change } = scene;
+    const server = await fleet.serve("a");
+    const [id = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    await fleet.join(id);
+    await fleet.pass(1_000);
     race.rival = async (changes) => {
       for (const { id: worldId, resetSequences } of written(changes, "world")) {
         if (resetSequences === 2) {
           race.rival = async () => undefined;
-          const drainUntilMs = house.time.now() + 60_000;
+          const drainUntilMs = fleet.time.now() + 60_000;
           await change(worldId, { state, drainUntilMs });
         }
       }
@@ -188,17 +188,17 @@ it.each([
     if (world !== undefined) {
       world.sequences = 2;
     }
-    await house.pass(1_000);
+    await fleet.pass(1_000);
     expect(world?.resets).toBe(resets);
-    expect(house.events.filter(({ kind }) => kind === "step-failed")).toEqual([]);
+    expect(fleet.events.filter(({ kind }) => kind === "step-failed")).toEqual([]);
   },
 );
 
 it("matches whose commit fails without a visible conflict are made in a later tick", async () => {
   await using scene = await overtaken();
-  const { house, race } = scene;
-  await house.serve("a");
-  const ids = await house.tickets(2);
+  const { fleet, race } = scene;
+  await fleet.serve("a");
+  const ids = await fleet.tickets(2);
   let refused = 0;
   race.rival = async (changes) => {
     if (!changes.some(({ kind }) => kind === "match")) {
@@ -207,79 +207,79 @@ it("matches whose commit fails without a visible conflict are made in a later ti
     refused += 1;
     return refused > 3 ? undefined : { ok: false, conflicts: [] };
   };
-  await house.matchmaker.tick();
+  await fleet.matchmaker.tick();
   expect(refused).toBe(1);
-  await house.settle(5);
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.settle(5);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("a world that is being created does not count as orphaned", async () => {
-  await using house = await House.open({ settings: { orphanMs: 10_000 } });
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open({ settings: { orphanMs: 10_000 } });
+  const server = await fleet.serve("a");
   let finish = (): void => {};
-  house.servers.pace = async (what) => {
+  fleet.servers.pace = async (what) => {
     if (what === "created") {
       await new Promise<void>((resolve) => {
         finish = resolve;
       });
     }
   };
-  const ids = await house.tickets(2);
-  await house.matchmaker.tick();
+  const ids = await fleet.tickets(2);
+  await fleet.matchmaker.tick();
   await expect.poll(() => server.worlds.size).toBe(1);
   for (let seconds = 0; seconds < 15; seconds++) {
-    house.time.advance(1_000);
-    await house.report(server);
-    await house.matchmaker.tick();
+    fleet.time.advance(1_000);
+    await fleet.report(server);
+    await fleet.matchmaker.tick();
   }
   expect(server.destroyed.size).toBe(0);
   finish();
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("an open seat on a suspect server is not filled", async () => {
-  await using house = await House.open({ profiles: [profile({ backfill: true })] });
-  const server = house.servers.add(new SimulatedServer("a"));
+  await using fleet = await Fleet.open({ profiles: [profile({ backfill: true })] });
+  const server = fleet.servers.add(new SimulatedServer("a"));
   // Its seats become free immediately, because it does not report tickets.
-  await house.registry.registerServer({
+  await fleet.registry.registerServer({
     serverId: "a",
     address: server.address,
     capacity: { maxWorlds: 1, maxAgents: 2 },
     worldTypes: ["gridworld"],
   });
-  const [first = "", , third = ""] = await house.tickets(3);
-  await house.settle();
+  const [first = "", , third = ""] = await fleet.tickets(3);
+  await fleet.settle();
   server.isUp = false;
-  await house.frontend.cancelTicket({ ticketId: first });
-  await house.settle();
-  expect(await house.states([third])).toEqual(["WAITING"]);
+  await fleet.frontend.cancelTicket({ ticketId: first });
+  await fleet.settle();
+  expect(await fleet.states([third])).toEqual(["WAITING"]);
 });
 
 it("a server that has just answered is not checked again for a second", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ count: 1 })],
     settings: { serverLeaseMs: 60_000 },
   });
-  await house.serve("a");
+  await fleet.serve("a");
   let asked = 0;
-  const check = house.servers.check.bind(house.servers);
-  house.servers.check = async (target) => {
+  const check = fleet.servers.check.bind(fleet.servers);
+  fleet.servers.check = async (target) => {
     asked += 1;
     await check(target);
   };
   const cancelOne = async (): Promise<void> => {
-    const [id = ""] = await house.tickets(1);
-    await house.settle();
-    await house.frontend.cancelTicket({ ticketId: id });
-    await house.settle();
+    const [id = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    await fleet.frontend.cancelTicket({ ticketId: id });
+    await fleet.settle();
   };
   await cancelOne();
   expect(asked).toBe(1);
   await cancelOne();
   expect(asked).toBe(1);
   // Each new ticket takes a millisecond.
-  house.time.advance(997);
+  fleet.time.advance(997);
   await cancelOne();
   expect(asked).toBe(1);
   await cancelOne();
@@ -291,12 +291,12 @@ it.each(["lost", "gone"] as const)(
   async (state) => {
     const settings = { serverLeaseMs: 15_000, lostServerMs: 30_000 };
     await using scene = await overtaken({ settings });
-    const { house, race } = scene;
-    const server = await house.serve("a");
-    const ids = await house.tickets(2);
-    await house.settle();
-    await house.joinAll(ids);
-    await house.pass(1_000);
+    const { fleet, race } = scene;
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    await fleet.joinAll(ids);
+    await fleet.pass(1_000);
     let marked = 0;
     race.rival = async (changes) => {
       const marks = changes.some(
@@ -304,20 +304,20 @@ it.each(["lost", "gone"] as const)(
       );
       if (marks) {
         marked += 1;
-        await house.register(server);
+        await fleet.register(server);
       }
       return undefined;
     };
     for (let passed = 0; passed < 60_000 && marked === 0; passed += 1_000) {
-      house.time.advance(1_000);
-      await house.matchmaker.tick();
+      fleet.time.advance(1_000);
+      await fleet.matchmaker.tick();
     }
     expect(marked).toBe(1);
-    await house.pass(5_000);
-    const { server: servers } = await recordsOf(house.store);
+    await fleet.pass(5_000);
+    const { server: servers } = await recordsOf(fleet.store);
     expect(servers.get("a")?.state).toBe("serving");
-    expect(await house.states(ids)).toEqual(["JOINED", "JOINED"]);
-    const kinds = house.events.map(({ kind }) => kind);
+    expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
+    const kinds = fleet.events.map(({ kind }) => kind);
     expect(kinds.filter((kind) => kind === "server-lost")).toHaveLength(state === "gone" ? 1 : 0);
     expect(kinds).not.toContain("server-gone");
     expect(server.created).toBe(1);

@@ -23,7 +23,7 @@ import { pause, systemTime } from "@dm-env-rpc/transport/internal";
 import { createClient as createRedisClient } from "redis";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeCertificates, opensslMissing } from "../../../server/testing/certificates.ts";
-import { profile, reports as reportsOf } from "../../testing/house.ts";
+import { profile, reports as reportsOf } from "../../testing/fleet.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { Leadership } from "../director/leadership.ts";
 import type { MatchmakerEvent } from "../events.ts";

@@ -2,28 +2,28 @@
 import { Code } from "@connectrpc/connect";
 import { MatchState, ServerState, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { Fleet, profile } from "../../testing/fleet.ts";
 
 it("lists tickets by state, or all of them", async () => {
-  await using house = await House.open();
-  await house.serve("a");
+  await using fleet = await Fleet.open();
+  await fleet.serve("a");
   const extension = { typeUrl: "example.org/x", value: Uint8Array.of(1, 2, 255) };
-  const [first = "", second = "", third = ""] = await house.tickets(3, {
+  const [first = "", second = "", third = ""] = await fleet.tickets(3, {
     profile: "any",
     searchFields: { doubles: { skill: 7 }, strings: { map: "night" }, tags: ["new"] },
     extensions: { x: extension },
   });
-  await house.settle();
-  await house.frontend.cancelTicket({ ticketId: second });
+  await fleet.settle();
+  await fleet.frontend.cancelTicket({ ticketId: second });
   const idsIn = async (state: TicketState): Promise<string[]> =>
-    (await house.admin.listTickets({ state })).tickets.map(({ id }) => id);
+    (await fleet.admin.listTickets({ state })).tickets.map(({ id }) => id);
   expect(await idsIn(TicketState.UNSPECIFIED)).toEqual([first, second, third]);
   expect(await idsIn(TicketState.ASSIGNED)).toEqual([first]);
   expect(await idsIn(TicketState.CANCELLED)).toEqual([second]);
   expect(await idsIn(TicketState.WAITING)).toEqual([third]);
   expect(await idsIn(TicketState.FAILED)).toEqual([]);
-  const { tickets } = await house.admin.listTickets({});
-  const { matches } = await house.admin.listMatches({});
+  const { tickets } = await fleet.admin.listTickets({});
+  const { matches } = await fleet.admin.listMatches({});
   expect(tickets[0]).toMatchObject({
     profile: "any",
     searchFields: { doubles: { skill: 7 }, strings: { map: "night" }, tags: ["new"] },
@@ -37,32 +37,32 @@ it("lists tickets by state, or all of them", async () => {
 });
 
 it("a failed ticket is listed with the reason", async () => {
-  await using house = await House.open({ settings: { maxWaitMs: 1_000 } });
-  await house.tickets(1);
-  await house.pass(2_000);
-  const { tickets } = await house.admin.listTickets({ state: TicketState.FAILED });
+  await using fleet = await Fleet.open({ settings: { maxWaitMs: 1_000 } });
+  await fleet.tickets(1);
+  await fleet.pass(2_000);
+  const { tickets } = await fleet.admin.listTickets({ state: TicketState.FAILED });
   expect(tickets).toMatchObject([
     { error: { code: Code.DeadlineExceeded, message: expect.stringMatching(/maxWaitMs/) } },
   ]);
 });
 
 it("matches are listed with their world once the world exists", async () => {
-  await using house = await House.open({ profiles: [profile({ data: { map: "night" } })] });
+  await using fleet = await Fleet.open({ profiles: [profile({ data: { map: "night" } })] });
   let create = (): void => {};
   const created = new Promise<void>((resolve) => {
     create = resolve;
   });
-  house.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
-  await house.serve("a");
-  const ids = await house.tickets(2);
-  await house.matchmaker.tick();
-  const placed = await house.admin.listMatches({});
+  fleet.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
+  await fleet.serve("a");
+  const ids = await fleet.tickets(2);
+  await fleet.matchmaker.tick();
+  const placed = await fleet.admin.listMatches({});
   expect(placed.matches).toMatchObject([
     { state: MatchState.PLACED, worldName: "", serverId: "a", profile: "any" },
   ]);
   create();
-  await house.settle();
-  expect((await house.admin.listMatches({})).matches).toMatchObject([
+  await fleet.settle();
+  expect((await fleet.admin.listMatches({})).matches).toMatchObject([
     {
       id: placed.matches[0]?.id,
       state: MatchState.LIVE,
@@ -74,13 +74,13 @@ it("matches are listed with their world once the world exists", async () => {
 });
 
 it("lists servers with their state, their placed worlds and their reports", async () => {
-  await using house = await House.open();
-  const server = await house.serve("a", { maxWorlds: 3, maxAgents: 9 });
-  const ids = await house.tickets(2);
-  await house.settle();
-  await house.joinAll(ids);
-  await house.pass(1_000);
-  expect((await house.admin.listServers({})).servers).toMatchObject([
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a", { maxWorlds: 3, maxAgents: 9 });
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.joinAll(ids);
+  await fleet.pass(1_000);
+  expect((await fleet.admin.listServers({})).servers).toMatchObject([
     {
       id: "a",
       address: "a.test:1",
@@ -93,60 +93,60 @@ it("lists servers with their state, their placed worlds and their reports", asyn
       placedSeats: 2,
     },
   ]);
-  await house.registry.drainServer({ serverId: server.id });
-  expect((await house.admin.listServers({})).servers).toMatchObject([
+  await fleet.registry.drainServer({ serverId: server.id });
+  expect((await fleet.admin.listServers({})).servers).toMatchObject([
     { state: ServerState.DRAINING },
   ]);
   server.isUp = false;
   for (let second = 0; second < 20; second++) {
-    await house.pass(1_000);
+    await fleet.pass(1_000);
   }
-  expect((await house.admin.listServers({})).servers).toMatchObject([{ state: ServerState.LOST }]);
+  expect((await fleet.admin.listServers({})).servers).toMatchObject([{ state: ServerState.LOST }]);
 });
 
 it("lists the open seats of matches whose profile has backfill", async () => {
   const profiles = [profile({ backfill: true }), profile({ name: "other" })];
-  await using house = await House.open({ profiles });
-  const server = await house.serve("a");
-  const [first = "", second = ""] = await house.tickets(2, { profile: "any" });
-  const others = await house.tickets(2, { profile: "other" });
-  await house.settle();
-  expect((await house.admin.listBackfills({})).backfills).toEqual([]);
-  await house.joinAll([first, second, ...others]);
-  await house.pass(1_000);
+  await using fleet = await Fleet.open({ profiles });
+  const server = await fleet.serve("a");
+  const [first = "", second = ""] = await fleet.tickets(2, { profile: "any" });
+  const others = await fleet.tickets(2, { profile: "other" });
+  await fleet.settle();
+  expect((await fleet.admin.listBackfills({})).backfills).toEqual([]);
+  await fleet.joinAll([first, second, ...others]);
+  await fleet.pass(1_000);
   for (const { tickets } of server.worlds.values()) {
     tickets.delete(first);
     tickets.delete(others[0] ?? "");
   }
-  await house.pass(2_000);
-  const { matchId = "" } = await house.ticket(second);
-  expect((await house.admin.listBackfills({})).backfills).toMatchObject([
+  await fleet.pass(2_000);
+  const { matchId = "" } = await fleet.ticket(second);
+  expect((await fleet.admin.listBackfills({})).backfills).toMatchObject([
     { id: matchId, profile: "any", openSeats: ["everyone"] },
   ]);
-  await house.admin.deleteProfile({ name: "any" });
-  expect((await house.admin.listBackfills({})).backfills).toEqual([]);
+  await fleet.admin.deleteProfile({ name: "any" });
+  expect((await fleet.admin.listBackfills({})).backfills).toEqual([]);
 });
 
 it("a list that fits one page has no next page, and the default page has 100 items", async () => {
-  await using house = await House.open();
-  const ids = await house.tickets(101);
-  const whole = await house.admin.listTickets({ pageSize: 101 });
+  await using fleet = await Fleet.open();
+  const ids = await fleet.tickets(101);
+  const whole = await fleet.admin.listTickets({ pageSize: 101 });
   expect(whole.tickets.map(({ id }) => id)).toEqual(ids);
   expect(whole.nextPageToken).toBe("");
-  const first = await house.admin.listTickets({});
+  const first = await fleet.admin.listTickets({});
   expect(first.tickets).toHaveLength(100);
   expect(first.nextPageToken).toBe(ids[99]);
-  const { tickets, nextPageToken } = await house.admin.listTickets({
+  const { tickets, nextPageToken } = await fleet.admin.listTickets({
     pageToken: first.nextPageToken,
   });
   expect(tickets.map(({ id }) => id)).toEqual([ids[100]]);
   expect(nextPageToken).toBe("");
-  expect((await house.admin.listTickets({ pageSize: 1_000 })).tickets).toHaveLength(101);
+  expect((await fleet.admin.listTickets({ pageSize: 1_000 })).tickets).toHaveLength(101);
 });
 
 it("profiles are put, read, replaced and deleted, and a profile past maxProfiles is refused", async () => {
-  await using house = await House.open({ settings: { maxProfiles: 2 } });
-  const { admin } = house;
+  await using fleet = await Fleet.open({ settings: { maxProfiles: 2 } });
+  const { admin } = fleet;
   await admin.putProfile({ profile: profile({ name: "second" }) });
   await expect(admin.putProfile({ profile: profile({ name: "third" }) })).rejects.toMatchObject({
     code: Code.ResourceExhausted,
@@ -171,29 +171,29 @@ it("profiles are put, read, replaced and deleted, and a profile past maxProfiles
 });
 
 it("an operator's watch yields a server at each report, and the removal of a match that ends", async () => {
-  await using house = await House.open();
-  const server = await house.serve("a");
-  const ids = await house.tickets(2);
-  await house.settle();
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a");
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
   const ended = new AbortController();
-  const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
+  const watch = fleet.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
   const next = async () => (await watch.next()).value?.change;
   const cases: (string | undefined)[] = [];
   for (let count = 0; count < 5; count++) {
     cases.push((await next())?.case);
   }
   expect(cases).toEqual(["profile", "server", "match", "ticket", "ticket"]);
-  await house.join(ids[0] ?? "");
-  await house.report(server);
+  await fleet.join(ids[0] ?? "");
+  await fleet.report(server);
   expect(await next()).toMatchObject({
     case: "server",
     value: { worlds: [{ agents: 1, ticketIds: [ids[0]] }], placedSeats: 2 },
   });
   for (const ticketId of ids) {
-    await house.frontend.cancelTicket({ ticketId });
+    await fleet.frontend.cancelTicket({ ticketId });
   }
   server.worlds.get("gridworld-1")?.tickets.clear();
-  await house.pass(60_000);
+  await fleet.pass(60_000);
   const changes: string[] = [];
   while (!changes.includes("removed")) {
     const change = await next();
@@ -204,14 +204,14 @@ it("an operator's watch yields a server at each report, and the removal of a mat
 });
 
 it("an operator's watch ends with an error once more than maxWatchQueue changes are unread", async () => {
-  await using house = await House.open({ settings: { maxWatchQueue: 3 } });
-  const watch = house.admin.watch({})[Symbol.asyncIterator]();
+  await using fleet = await Fleet.open({ settings: { maxWatchQueue: 3 } });
+  const watch = fleet.admin.watch({})[Symbol.asyncIterator]();
   expect((await watch.next()).value?.change?.case).toBe("profile");
-  await house.tickets(3);
+  await fleet.tickets(3);
   for (let count = 0; count < 3; count++) {
     expect((await watch.next()).value?.change?.case).toBe("ticket");
   }
-  await house.tickets(5);
+  await fleet.tickets(5);
   await expect(
     (async () => {
       for (let count = 0; count < 5; count++) {
@@ -222,12 +222,12 @@ it("an operator's watch ends with an error once more than maxWatchQueue changes 
 });
 
 it("a server past maxServers is refused, and a known server may register again", async () => {
-  await using house = await House.open({ settings: { maxServers: 1 } });
-  const server = await house.serve("a");
-  await expect(house.serve("b")).rejects.toMatchObject({
+  await using fleet = await Fleet.open({ settings: { maxServers: 1 } });
+  const server = await fleet.serve("a");
+  await expect(fleet.serve("b")).rejects.toMatchObject({
     code: Code.ResourceExhausted,
     message: expect.stringMatching(/limit: maxServers/),
   });
-  await house.register(server);
-  expect((await house.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a"]);
+  await fleet.register(server);
+  expect((await fleet.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a"]);
 });

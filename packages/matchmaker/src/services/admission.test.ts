@@ -10,7 +10,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { Fleet } from "../../testing/fleet.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { serveCounting } from "../../testing/world-server.ts";
@@ -447,17 +447,17 @@ it("a caller that has used up its rate is remembered among ten thousand others",
 
 describe("a caller", () => {
   it("is refused past its rate of calls, and the error says when to call again", async () => {
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       authorize: byName,
       settings: { maxCallsPerSecond: 5 },
     });
-    const call = (name: string) => house.frontend.createTicket({}, { headers: { name } });
+    const call = (name: string) => fleet.frontend.createTicket({}, { headers: { name } });
     for (let count = 0; count < 20; count++) {
       await call("quick");
     }
     await call("quick").then(() => expect.unreachable(), refusedBy("maxCallsPerSecond"));
     await call("slow");
-    house.time.advance(1_000);
+    fleet.time.advance(1_000);
     for (let count = 0; count < 5; count++) {
       await call("quick");
     }
@@ -465,33 +465,33 @@ describe("a caller", () => {
   });
 
   it("has a limit on its open tickets, and on the bytes of all its tickets", async () => {
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       authorize: byName,
       settings: { maxTicketsPerCaller: 2, maxTicketsBytesPerCaller: 10_000 },
     });
     const options = { headers: { name: "greedy" } };
-    await house.frontend.createTicket({ ticketId: "a" }, options);
-    await house.frontend.createTicket({ ticketId: "b" }, options);
-    await house.frontend
+    await fleet.frontend.createTicket({ ticketId: "a" }, options);
+    await fleet.frontend.createTicket({ ticketId: "b" }, options);
+    await fleet.frontend
       .createTicket({ ticketId: "c" }, options)
       .then(() => expect.unreachable(), refusedBy("maxTicketsPerCaller"));
-    await house.frontend.createTicket({}, { headers: { name: "modest" } });
-    await house.frontend.cancelTicket({ ticketId: "a" }, options);
-    await house.frontend.createTicket({ ticketId: "c" }, options);
-    await house.frontend.cancelTicket({ ticketId: "b" }, options);
+    await fleet.frontend.createTicket({}, { headers: { name: "modest" } });
+    await fleet.frontend.cancelTicket({ ticketId: "a" }, options);
+    await fleet.frontend.createTicket({ ticketId: "c" }, options);
+    await fleet.frontend.cancelTicket({ ticketId: "b" }, options);
     const large = { searchFields: { strings: { text: "x".repeat(4_000) } } };
-    await house.frontend
+    await fleet.frontend
       .createTicket(large, options)
       .then(() => expect.unreachable(), refusedBy("maxTicketsBytesPerCaller"));
   });
 
   it("that is an operator has no limits per caller", async () => {
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       authorize: byName,
       settings: { maxTicketsPerCaller: 1, maxCallsPerSecond: 1 },
     });
     for (let count = 0; count < 10; count++) {
-      await house.frontend.createTicket({}, { headers: { name: "operator" } });
+      await fleet.frontend.createTicket({}, { headers: { name: "operator" } });
     }
   });
 });

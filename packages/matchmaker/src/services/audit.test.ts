@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
 import { as } from "../../testing/callers.ts";
-import { House, profile } from "../../testing/house.ts";
+import { Fleet, profile } from "../../testing/fleet.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const byName: AuthorizeCall = ({ metadata }) => {
@@ -12,8 +12,8 @@ const byName: AuthorizeCall = ({ metadata }) => {
   return { roles: name === "mallory" ? ["agent"] : ["agent", "server"], identity: name };
 };
 
-/** The audit events of a house, without the address. */
-const auditOf = ({ events }: House) =>
+/** The audit events of a fleet, without the address. */
+const auditOf = ({ events }: Fleet) =>
   events.flatMap((event) => {
     if (event.kind !== "operator-called") {
       return [];
@@ -23,20 +23,20 @@ const auditOf = ({ events }: House) =>
   });
 
 it("each operator call emits an event with the caller, the call and its result", async () => {
-  await using house = await House.open({ authorize: byName });
-  await house.admin.putProfile({ profile: profile({ name: "duel" }) }, as("ann"));
-  await house.admin.deleteProfile({ name: "duel" }, as("ann"));
-  await expect(house.admin.getProfile({ name: "duel" }, as("ann"))).rejects.toThrow();
-  await house.admin.listServers({}, as("ann"));
-  await expect(house.registry.drainServer({ serverId: "a" }, as("ann"))).rejects.toThrow();
+  await using fleet = await Fleet.open({ authorize: byName });
+  await fleet.admin.putProfile({ profile: profile({ name: "duel" }) }, as("ann"));
+  await fleet.admin.deleteProfile({ name: "duel" }, as("ann"));
+  await expect(fleet.admin.getProfile({ name: "duel" }, as("ann"))).rejects.toThrow();
+  await fleet.admin.listServers({}, as("ann"));
+  await expect(fleet.registry.drainServer({ serverId: "a" }, as("ann"))).rejects.toThrow();
   const stop = new AbortController();
-  const watch = house.admin.watch({}, { ...as("ann"), signal: stop.signal });
+  const watch = fleet.admin.watch({}, { ...as("ann"), signal: stop.signal });
   await watch[Symbol.asyncIterator]().next();
   stop.abort();
-  await house.frontend.createTicket({ ticketId: "t" }, as("bob"));
-  await house.frontend.cancelTicket({ ticketId: "t" }, as("ann"));
+  await fleet.frontend.createTicket({ ticketId: "t" }, as("bob"));
+  await fleet.frontend.cancelTicket({ ticketId: "t" }, as("ann"));
   const who = "certificate CN=ann";
-  expect(auditOf(house)).toEqual([
+  expect(auditOf(fleet)).toEqual([
     [who, "PutProfile", "duel", "OK"],
     [who, "DeleteProfile", "duel", "OK"],
     [who, "GetProfile", "duel", "NOT_FOUND"],
@@ -48,15 +48,15 @@ it("each operator call emits an event with the caller, the call and its result",
 });
 
 it("calls of agents, and calls that were refused for their role, are not audited", async () => {
-  await using house = await House.open({ authorize: byName });
-  await house.frontend.createTicket({}, as("mallory"));
-  await expect(house.admin.listServers({}, as("mallory"))).rejects.toThrow(/permission_denied/);
-  expect(auditOf(house)).toEqual([]);
+  await using fleet = await Fleet.open({ authorize: byName });
+  await fleet.frontend.createTicket({}, as("mallory"));
+  await expect(fleet.admin.listServers({}, as("mallory"))).rejects.toThrow(/permission_denied/);
+  expect(auditOf(fleet)).toEqual([]);
 });
 
 it("without authorize, calls of the admin service are audited with the caller's address", async () => {
-  await using house = await House.open();
-  await house.admin.listProfiles({});
-  await house.frontend.createTicket({});
-  expect(auditOf(house)).toEqual([[expect.any(String), "ListProfiles", "", "OK"]]);
+  await using fleet = await Fleet.open();
+  await fleet.admin.listProfiles({});
+  await fleet.frontend.createTicket({});
+  expect(auditOf(fleet)).toEqual([[expect.any(String), "ListProfiles", "", "OK"]]);
 });

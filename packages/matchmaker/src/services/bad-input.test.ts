@@ -11,7 +11,7 @@ import {
   WatchResponse_Kind,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { Fleet, profile } from "../../testing/fleet.ts";
 import { MatchIndex } from "../director/indexes/match-index.ts";
 import { profileRecord } from "../profile.ts";
 import { put, Replica } from "../replica.ts";
@@ -76,68 +76,68 @@ describe("bad input", () => {
       /custom match function.*received "mine"/,
     ],
   ])("a profile with %s is refused", async (_, init, message) => {
-    await using house = await House.open({ profiles: [] });
-    const put = house.admin.putProfile({ profile: profile(init) });
+    await using fleet = await Fleet.open({ profiles: [] });
+    const put = fleet.admin.putProfile({ profile: profile(init) });
     await expect(put).rejects.toThrow(message);
     await expect(put).rejects.toThrow(/\[invalid_argument\]/);
-    expect((await house.admin.listProfiles({})).profiles).toEqual([]);
+    expect((await fleet.admin.listProfiles({})).profiles).toEqual([]);
   });
 
   it("the error for a ticket with an unknown profile lists the known profiles", async () => {
-    await using house = await House.open();
-    await expect(house.frontend.createTicket({ profile: "chess" })).rejects.toThrow(
+    await using fleet = await Fleet.open();
+    await expect(fleet.frontend.createTicket({ profile: "chess" })).rejects.toThrow(
       /\[not_found\] unknown profile "chess"; known profiles: "any"/,
     );
   });
 
   it("a ticket with NaN for a number is refused", async () => {
-    await using house = await House.open();
+    await using fleet = await Fleet.open();
     const searchFields = { doubles: { skill: Number.NaN } };
-    await expect(house.frontend.createTicket({ searchFields })).rejects.toThrow(
+    await expect(fleet.frontend.createTicket({ searchFields })).rejects.toThrow(
       /\[invalid_argument\] search_fields.doubles "skill": expected a finite number, received NaN/,
     );
   });
 
   it("an unknown ticket is not found", async () => {
-    await using house = await House.open();
+    await using fleet = await Fleet.open();
     const call = { ticketId: "nobody" };
     for (const asked of [
-      house.frontend.getTicket(call),
-      house.frontend.cancelTicket(call),
-      house.frontend.watchTicket(call)[Symbol.asyncIterator]().next(),
+      fleet.frontend.getTicket(call),
+      fleet.frontend.cancelTicket(call),
+      fleet.frontend.watchTicket(call)[Symbol.asyncIterator]().next(),
     ]) {
       await expect(asked).rejects.toThrow(/\[not_found\] unknown ticket "nobody"/);
     }
   });
 
   it("a repeated create returns the existing ticket; a create of the same id with other content is refused", async () => {
-    await using house = await House.open();
+    await using fleet = await Fleet.open();
     const request = { ticketId: "mine", searchFields: { tags: ["red"] } };
-    await house.frontend.createTicket(request);
-    await house.frontend.createTicket(request);
-    expect((await house.admin.listTickets({})).tickets).toHaveLength(1);
+    await fleet.frontend.createTicket(request);
+    await fleet.frontend.createTicket(request);
+    expect((await fleet.admin.listTickets({})).tickets).toHaveLength(1);
     await expect(
-      house.frontend.createTicket({ ticketId: "mine", searchFields: { tags: ["blue"] } }),
+      fleet.frontend.createTicket({ ticketId: "mine", searchFields: { tags: ["blue"] } }),
     ).rejects.toThrow(/\[already_exists\]/);
   });
 
   it("tickets past maxTickets are refused, and the waiting tickets are matched", async () => {
-    await using house = await House.open({ settings: { maxTickets: 2 } });
-    await house.serve("a");
-    const ids = await house.tickets(2);
-    await expect(house.tickets(1)).rejects.toThrow(/\[resource_exhausted\].*limit: maxTickets/);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await using fleet = await Fleet.open({ settings: { maxTickets: 2 } });
+    await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await expect(fleet.tickets(1)).rejects.toThrow(/\[resource_exhausted\].*limit: maxTickets/);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   it("a ticket that has waited too long fails, and is forgotten later", async () => {
-    await using house = await House.open({ settings: { maxWaitMs: 10_000, retainMs: 5_000 } });
-    const [id = ""] = await house.tickets(1);
-    await house.pass(11_000);
-    expect(await house.states([id])).toEqual(["FAILED"]);
-    expect((await house.ticket(id)).error?.message).toMatch(/no match was found within 10000 ms/);
-    await house.pass(6_000);
-    await expect(house.ticket(id)).rejects.toThrow(/not_found/);
+    await using fleet = await Fleet.open({ settings: { maxWaitMs: 10_000, retainMs: 5_000 } });
+    const [id = ""] = await fleet.tickets(1);
+    await fleet.pass(11_000);
+    expect(await fleet.states([id])).toEqual(["FAILED"]);
+    expect((await fleet.ticket(id)).error?.message).toMatch(/no match was found within 10000 ms/);
+    await fleet.pass(6_000);
+    await expect(fleet.ticket(id)).rejects.toThrow(/not_found/);
   });
 
   it.each([
@@ -146,26 +146,26 @@ describe("bad input", () => {
     [{ capacity: { maxWorlds: 0, maxAgents: 1 } }, /capacity/],
     [{ worldTypes: [] }, /world_types/],
   ])("a server that registers %j is refused", async (wrong, message) => {
-    await using house = await House.open();
+    await using fleet = await Fleet.open();
     const right = {
       serverId: "s",
       address: "s.test:1",
       capacity: { maxWorlds: 1, maxAgents: 1 },
       worldTypes: ["gridworld"],
     };
-    await expect(house.registry.registerServer({ ...right, ...wrong })).rejects.toThrow(message);
-    expect((await house.admin.listServers({})).servers).toEqual([]);
+    await expect(fleet.registry.registerServer({ ...right, ...wrong })).rejects.toThrow(message);
+    expect((await fleet.admin.listServers({})).servers).toEqual([]);
   });
 
   it("an operator's watch yields the current records, then the changes", async () => {
-    await using house = await House.open();
+    await using fleet = await Fleet.open();
     const ended = new AbortController();
-    const watch = house.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
+    const watch = fleet.admin.watch({}, { signal: ended.signal })[Symbol.asyncIterator]();
     const next = async () => (await watch.next()).value?.change;
     expect((await next())?.case).toBe("profile");
-    const [ticketId = ""] = await house.tickets(1);
+    const [ticketId = ""] = await fleet.tickets(1);
     expect(await next()).toMatchObject({ case: "ticket", value: { id: ticketId } });
-    await house.admin.deleteProfile({ name: "any" });
+    await fleet.admin.deleteProfile({ name: "any" });
     expect(await next()).toMatchObject({
       case: "removed",
       value: { kind: WatchResponse_Kind.PROFILE, id: "any" },
@@ -200,17 +200,17 @@ describe("bad input", () => {
   });
 
   it("lists are returned in pages", async () => {
-    await using house = await House.open();
-    const ids = await house.tickets(5);
+    await using fleet = await Fleet.open();
+    const ids = await fleet.tickets(5);
     const seen: string[] = [];
     let pageToken = "";
     do {
-      const page = await house.admin.listTickets({ pageSize: 2, pageToken });
+      const page = await fleet.admin.listTickets({ pageSize: 2, pageToken });
       expect(page.tickets.length).toBeLessThanOrEqual(2);
       seen.push(...page.tickets.map(({ id }) => id));
       pageToken = page.nextPageToken;
     } while (pageToken !== "");
     expect(seen.sort()).toEqual(ids.sort());
-    await expect(house.admin.listTickets({ pageSize: 5_000 })).rejects.toThrow(/at most 1000/);
+    await expect(fleet.admin.listTickets({ pageSize: 5_000 })).rejects.toThrow(/at most 1000/);
   });
 });

@@ -6,7 +6,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { freePort } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { Fleet } from "../../testing/fleet.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import { serveCounting } from "../../testing/world-server.ts";
@@ -19,14 +19,14 @@ const denied =
 
 describe("the id of a server", () => {
   it("belongs to the process that registered it: no other process can register it or act for it", async () => {
-    await using house = await House.open({ authorize: () => ["agent", "server"] });
+    await using fleet = await Fleet.open({ authorize: () => ["agent", "server"] });
     const [mine, thief] = [new SimulatedServer("a"), new SimulatedServer("thief")];
     for (const server of [mine, thief]) {
-      house.servers.add(server);
+      fleet.servers.add(server);
     }
     const serverSecret = "known to this process alone";
     const registration = { ...offer, serverId: "a", joinTokens: true };
-    const { epoch } = await house.registry.registerServer({
+    const { epoch } = await fleet.registry.registerServer({
       ...registration,
       address: mine.address,
       serverSecret,
@@ -34,10 +34,10 @@ describe("the id of a server", () => {
     for (const guess of ["", "a guess"]) {
       const stolen = { serverId: "a", serverSecret: guess };
       for (const call of [
-        house.registry.registerServer({ ...registration, ...stolen, address: thief.address }),
-        house.registry.renewServer({ ...stolen, epoch, worlds: [] }),
-        house.registry.drainServer(stolen),
-        house.registry.deregisterServer(stolen),
+        fleet.registry.registerServer({ ...registration, ...stolen, address: thief.address }),
+        fleet.registry.renewServer({ ...stolen, epoch, worlds: [] }),
+        fleet.registry.drainServer(stolen),
+        fleet.registry.deregisterServer(stolen),
       ]) {
         await expect(call).rejects.toThrow(denied);
       }
@@ -45,16 +45,16 @@ describe("the id of a server", () => {
     // The matchmaker refuses before it calls the server back.
     thief.isUp = false;
     await expect(
-      house.registry.registerServer({ ...registration, serverId: "a", address: thief.address }),
+      fleet.registry.registerServer({ ...registration, serverId: "a", address: thief.address }),
     ).rejects.toThrow(denied);
-    const ids = await house.tickets(2);
-    await house.settle();
-    const [ticket] = await Promise.all(ids.map((id) => house.ticket(id)));
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    const [ticket] = await Promise.all(ids.map((id) => fleet.ticket(id)));
     expect(ticket?.assignment?.address).toBe(mine.address);
-    await house.registry.renewServer({ serverId: "a", serverSecret, epoch, worlds: [] });
-    await house.registry.registerServer({ ...registration, address: mine.address, serverSecret });
-    await house.registry.drainServer({ serverId: "a", serverSecret });
-    await house.registry.deregisterServer({ serverId: "a", serverSecret });
+    await fleet.registry.renewServer({ serverId: "a", serverSecret, epoch, worlds: [] });
+    await fleet.registry.registerServer({ ...registration, address: mine.address, serverSecret });
+    await fleet.registry.drainServer({ serverId: "a", serverSecret });
+    await fleet.registry.deregisterServer({ serverId: "a", serverSecret });
   });
 
   it("is also refused to a second registration by the same process", async () => {
@@ -74,43 +74,43 @@ describe("the id of a server", () => {
   });
 
   it("does not protect the server from an operator, which may drain and deregister it", async () => {
-    await using house = await House.open({ authorize: () => ["agent", "operator"] });
-    const server = house.servers.add(new SimulatedServer("a"));
+    await using fleet = await Fleet.open({ authorize: () => ["agent", "operator"] });
+    const server = fleet.servers.add(new SimulatedServer("a"));
     const { address } = server;
-    await house.registry.registerServer({ ...offer, serverId: "a", address, serverSecret: "mine" });
-    await house.registry.drainServer({ serverId: "a" });
-    await house.registry.deregisterServer({ serverId: "a" });
+    await fleet.registry.registerServer({ ...offer, serverId: "a", address, serverSecret: "mine" });
+    await fleet.registry.drainServer({ serverId: "a" });
+    await fleet.registry.deregisterServer({ serverId: "a" });
   });
 });
 
 it("a caller with the role server registers servers, but reads and changes nothing else", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     authorize: ({ metadata }) =>
       metadata.get("authorization") === "Bearer server" ? ["server"] : ["agent"],
   });
-  const { address } = house.servers.add(new SimulatedServer("a"));
+  const { address } = fleet.servers.add(new SimulatedServer("a"));
   const asServer = { headers: { authorization: "Bearer server" } };
   const request = { ...offer, serverId: "a", address };
-  await expect(house.registry.registerServer(request)).rejects.toThrow(
+  await expect(fleet.registry.registerServer(request)).rejects.toThrow(
     /\[permission_denied\] RegistryService: expected a caller with the role "server" or "operator"/,
   );
-  await house.registry.registerServer(request, asServer);
+  await fleet.registry.registerServer(request, asServer);
   for (const call of [
-    house.admin.listServers({}, asServer),
-    house.admin.deleteProfile({ name: "any" }, asServer),
-    house.frontend.createTicket({}, asServer),
+    fleet.admin.listServers({}, asServer),
+    fleet.admin.deleteProfile({ name: "any" }, asServer),
+    fleet.frontend.createTicket({}, asServer),
   ]) {
     await expect(call).rejects.toThrow(/\[permission_denied\]/);
   }
 });
 
 it("a caller with the role operator may call every service", async () => {
-  await using house = await House.open({ authorize: () => ["operator"] });
-  const { address } = house.servers.add(new SimulatedServer("a"));
-  await house.registry.registerServer({ ...offer, serverId: "a", address });
-  await house.frontend.createTicket({ ticketId: "t", priority: 1 });
-  const { servers } = await house.admin.listServers({});
-  const { tickets } = await house.admin.listTickets({});
+  await using fleet = await Fleet.open({ authorize: () => ["operator"] });
+  const { address } = fleet.servers.add(new SimulatedServer("a"));
+  await fleet.registry.registerServer({ ...offer, serverId: "a", address });
+  await fleet.frontend.createTicket({ ticketId: "t", priority: 1 });
+  const { servers } = await fleet.admin.listServers({});
+  const { tickets } = await fleet.admin.listTickets({});
   expect([servers, tickets].map(([first]) => first?.id)).toEqual(["a", "t"]);
 });
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ConnectError } from "@connectrpc/connect";
 import { expect, it } from "vitest";
-import { House } from "../../testing/house.ts";
+import { Fleet } from "../../testing/fleet.ts";
 import { pairs } from "../../testing/pairs.ts";
 import { serveCounting } from "../../testing/world-server.ts";
 import { matchmakerClient } from "../client/index.ts";
@@ -12,11 +12,11 @@ const large = () => ({
 });
 
 it("tickets past the memory limit are refused, and the error says when to retry", async () => {
-  await using house = await House.open({ settings: { maxTicketsBytes: 100_000 } });
+  await using fleet = await Fleet.open({ settings: { maxTicketsBytes: 100_000 } });
   const ids: string[] = [];
   let refused: unknown;
   while (refused === undefined) {
-    await house.frontend.createTicket(large()).then(
+    await fleet.frontend.createTicket(large()).then(
       ({ ticket }) => ids.push(ticket?.id ?? ""),
       (error: unknown) => {
         refused = error;
@@ -29,28 +29,28 @@ it("tickets past the memory limit are refused, and the error says when to retry"
   expect(String(refused)).toMatch(/\[resource_exhausted\] .*\(limit: maxTicketsBytes\)/);
   expect(ConnectError.from(refused).metadata.get("retry-after")).toBe("5");
   // A small ticket still fits; another large ticket fits once the first one is deleted.
-  await house.frontend.createTicket({});
-  await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
-  await house.pass(400_000, 100_000);
-  await house.frontend.createTicket(large());
+  await fleet.frontend.createTicket({});
+  await fleet.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
+  await fleet.pass(400_000, 100_000);
+  await fleet.frontend.createTicket(large());
 });
 
 it("tickets that are created concurrently stay within the memory limit together", async () => {
-  await using house = await House.open({ settings: { maxTicketsBytes: 100_000 } });
+  await using fleet = await Fleet.open({ settings: { maxTicketsBytes: 100_000 } });
   const created = await Promise.allSettled(
-    Array.from({ length: 20 }, () => house.frontend.createTicket(large())),
+    Array.from({ length: 20 }, () => fleet.frontend.createTicket(large())),
   );
   expect(created.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
 });
 
 it("a repeated create returns the existing ticket even if there is no room for another", async () => {
-  await using house = await House.open({ settings: { maxTicketsBytes: 30_000 } });
+  await using fleet = await Fleet.open({ settings: { maxTicketsBytes: 30_000 } });
   const request = { ...large(), ticketId: "mine" };
-  await house.frontend.createTicket(request);
-  await expect(house.frontend.createTicket({ ...large(), ticketId: "other" })).rejects.toThrow(
+  await fleet.frontend.createTicket(request);
+  await expect(fleet.frontend.createTicket({ ...large(), ticketId: "other" })).rejects.toThrow(
     /resource_exhausted/,
   );
-  expect((await house.frontend.createTicket(request)).ticket?.id).toBe("mine");
+  expect((await fleet.frontend.createTicket(request)).ticket?.id).toBe("mine");
 });
 
 it("a client that is refused for lack of room retries, and is matched", async () => {

@@ -4,7 +4,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { PoolSchema, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { House, profile } from "../../testing/house.ts";
+import { Fleet, profile } from "../../testing/fleet.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import { matchmakerClient } from "../client/index.ts";
@@ -17,53 +17,53 @@ import { memoryStore } from "../store/memory-store.ts";
 import { Positions } from "./positions.ts";
 
 it("a waiting ticket has a position by priority and age, and other tickets have none", async () => {
-  await using house = await House.open({ profiles: [profile({ count: 9 })] });
-  const [first = "", second = ""] = await house.tickets(2);
-  const [urgent = ""] = await house.tickets(1, { priority: 1 });
-  await house.frontend.cancelTicket({ ticketId: first });
-  house.time.advance(5_000);
-  const positions = await Promise.all([urgent, second, first].map((id) => house.ticket(id)));
+  await using fleet = await Fleet.open({ profiles: [profile({ count: 9 })] });
+  const [first = "", second = ""] = await fleet.tickets(2);
+  const [urgent = ""] = await fleet.tickets(1, { priority: 1 });
+  await fleet.frontend.cancelTicket({ ticketId: first });
+  fleet.time.advance(5_000);
+  const positions = await Promise.all([urgent, second, first].map((id) => fleet.ticket(id)));
   expect(positions.map(({ position }) => position)).toEqual([1, 2, 0]);
 });
 
 it("a ticket in several pools has its best position; a ticket in no pool has none", async () => {
   const pool = (tag: string) => fromJson(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] });
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ count: 9, pools: [pool("red"), pool("blue")] })],
   });
-  await house.tickets(3, { searchFields: { tags: ["red"] } });
-  const [both = ""] = await house.tickets(1, { searchFields: { tags: ["red", "blue"] } });
-  const [neither = ""] = await house.tickets(1);
-  expect((await house.ticket(both)).position).toBe(1);
-  expect((await house.ticket(neither)).position).toBe(0);
+  await fleet.tickets(3, { searchFields: { tags: ["red"] } });
+  const [both = ""] = await fleet.tickets(1, { searchFields: { tags: ["red", "blue"] } });
+  const [neither = ""] = await fleet.tickets(1);
+  expect((await fleet.ticket(both)).position).toBe(1);
+  expect((await fleet.ticket(neither)).position).toBe(0);
 });
 
 it("the wait is estimated from the rate of matches", async () => {
-  await using house = await House.open({ profiles: [profile({ count: 1 })] });
-  const server = await house.serve("a", { maxWorlds: 1_000, maxAgents: 1_000 });
+  await using fleet = await Fleet.open({ profiles: [profile({ count: 1 })] });
+  const server = await fleet.serve("a", { maxWorlds: 1_000, maxAgents: 1_000 });
   // Two tickets a second are matched.
   for (let second = 0; second < 10; second++) {
-    await house.tickets(2);
-    await house.settle(1);
-    house.time.advance(998);
+    await fleet.tickets(2);
+    await fleet.settle(1);
+    fleet.time.advance(998);
   }
-  await house.registry.drainServer({ serverId: server.id });
-  const [, , , fourth = ""] = await house.tickets(4);
-  const { position, estimatedWait } = await house.ticket(fourth);
+  await fleet.registry.drainServer({ serverId: server.id });
+  const [, , , fourth = ""] = await fleet.tickets(4);
+  const { position, estimatedWait } = await fleet.ticket(fourth);
   expect(position).toBe(4);
   expect(estimatedWait && durationMs(estimatedWait)).toBeCloseTo(2_000, -3);
 });
 
 it("a watch receives a position that has dropped by a fifth, and each change at ten or less", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ count: 100 })],
     settings: { positionMs: 1_000 },
   });
-  const ahead = await house.tickets(50);
-  const [ticketId = ""] = await house.tickets(1);
-  house.time.advance(1_000);
+  const ahead = await fleet.tickets(50);
+  const [ticketId = ""] = await fleet.tickets(1);
+  fleet.time.advance(1_000);
   const stop = new AbortController();
-  const watch = house.frontend.watchTicket({ ticketId }, { signal: stop.signal });
+  const watch = fleet.frontend.watchTicket({ ticketId }, { signal: stop.signal });
   const updates = watch[Symbol.asyncIterator]();
   const told: number[] = [];
   const next = async (): Promise<void> => {
@@ -73,9 +73,9 @@ it("a watch receives a position that has dropped by a fifth, and each change at 
   };
   const leave = async (count: number): Promise<void> => {
     for (const id of ahead.splice(0, count)) {
-      await house.frontend.cancelTicket({ ticketId: id });
+      await fleet.frontend.cancelTicket({ ticketId: id });
     }
-    house.time.advance(1_000);
+    fleet.time.advance(1_000);
   };
   await next();
   await leave(5);
@@ -126,33 +126,33 @@ it.each<[number | undefined, number | undefined, boolean]>([
 });
 
 it("the estimated rate of matches follows the actual rate slowly", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ count: 1 })],
     settings: { positionMs: 1_000, maxCallsPerSecond: 10_000 },
   });
-  await house.serve("a", { maxWorlds: 2 });
-  const [first = ""] = await house.tickets(1, { priority: -1 });
+  await fleet.serve("a", { maxWorlds: 2 });
+  const [first = ""] = await fleet.tickets(1, { priority: -1 });
   const waitOf = async (): Promise<[number, number | undefined]> => {
-    const { position, estimatedWait } = await house.ticket(first);
+    const { position, estimatedWait } = await fleet.ticket(first);
     return [position, estimatedWait && durationMs(estimatedWait)];
   };
-  house.time.advance(1_000);
+  fleet.time.advance(1_000);
   expect(await waitOf()).toEqual([1, undefined]);
   const pass = async (servers: string, worlds: number): Promise<void> => {
-    const beganMs = house.time.now();
-    await house.serve(servers, { maxWorlds: worlds });
-    await house.tickets(worlds);
-    await house.settle(1);
-    house.time.advance(1_000 - (house.time.now() - beganMs));
+    const beganMs = fleet.time.now();
+    await fleet.serve(servers, { maxWorlds: worlds });
+    await fleet.tickets(worlds);
+    await fleet.settle(1);
+    fleet.time.advance(1_000 - (fleet.time.now() - beganMs));
   };
   // Server "a" would take the observed ticket, which must stay waiting.
-  await house.registry.drainServer({ serverId: "a" });
+  await fleet.registry.drainServer({ serverId: "a" });
   await pass("b", 4);
   expect(await waitOf()).toEqual([1, 250]);
   await pass("c", 14);
   // 4 + 0.3 * (14 - 4) tickets a second.
   expect(await waitOf()).toEqual([1, Math.round(1_000 / 7)]);
-  house.time.advance(1_000);
+  fleet.time.advance(1_000);
   expect(await waitOf()).toEqual([1, Math.round(1_000 / 4.9)]);
 });
 

@@ -3,7 +3,7 @@ import type { CallOptions } from "@connectrpc/connect";
 import type { Ticket } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { afterAll, describe, expect, it } from "vitest";
-import { eventsOf, House, profile } from "../../testing/house.ts";
+import { eventsOf, Fleet, profile } from "../../testing/fleet.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
@@ -20,10 +20,10 @@ afterAll(stopStores);
 const settings = { ticketLeaseMs: 60_000, awayMs: 10_000 };
 
 /** Watches a ticket until the test stops the watch. */
-async function follow(house: House, ticketId: string, options: CallOptions = {}) {
+async function follow(fleet: Fleet, ticketId: string, options: CallOptions = {}) {
   const ending = new AbortController();
   const updates: (Ticket | undefined)[] = [];
-  const watch = house.frontend.watchTicket({ ticketId }, { ...options, signal: ending.signal });
+  const watch = fleet.frontend.watchTicket({ ticketId }, { ...options, signal: ending.signal });
   const iterator = watch[Symbol.asyncIterator]();
   updates.push((await iterator.next()).value?.ticket);
   const reading = (async () => {
@@ -38,65 +38,65 @@ async function follow(house: House, ticketId: string, options: CallOptions = {})
       await reading;
       // The matchmaker notices the end of the watch in a later turn, and commits it after a delay.
       await new Promise((resolve) => setImmediate(resolve));
-      await house.pass(1_000);
+      await fleet.pass(1_000);
     },
   };
 }
 
 describe("a ticket whose watch has ended", () => {
   it("is not matched, keeps its place, and is matched once it is watched again", async () => {
-    await using house = await House.open({ settings });
-    const [first = ""] = await house.tickets(1);
-    const watch = await follow(house, first);
+    await using fleet = await Fleet.open({ settings });
+    const [first = ""] = await fleet.tickets(1);
+    const watch = await follow(fleet, first);
     await watch.stop();
-    await house.serve("a", { maxWorlds: 1 });
-    const others = await house.tickets(1);
-    await house.pass(5_000);
-    expect(await house.states(others)).toEqual(["WAITING"]);
-    await follow(house, first);
-    await house.pass(1_000);
-    expect(await house.states([first, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.serve("a", { maxWorlds: 1 });
+    const others = await fleet.tickets(1);
+    await fleet.pass(5_000);
+    expect(await fleet.states(others)).toEqual(["WAITING"]);
+    await follow(fleet, first);
+    await fleet.pass(1_000);
+    expect(await fleet.states([first, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   it("fails after awayMs with the reason", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    await (await follow(house, id)).stop();
-    await house.pass(5_000);
-    const operator = house.admin;
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    await (await follow(fleet, id)).stop();
+    await fleet.pass(5_000);
+    const operator = fleet.admin;
     const state = async () => (await operator.listTickets({})).tickets[0];
     expect((await state())?.error).toBeUndefined();
-    await house.pass(6_000);
+    await fleet.pass(6_000);
     expect((await state())?.error?.message).toMatch(
       /the ticket's watch ended.*10000 ms.*limit: awayMs/,
     );
   });
 
   it("is still matched while another watch of it is open", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    const one = await follow(house, id);
-    await follow(house, id);
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    const one = await follow(fleet, id);
+    await follow(fleet, id);
     await one.stop();
-    await house.pass(200_000, 5_000);
-    await house.serve("a");
-    const others = await house.tickets(1);
-    await house.settle();
-    expect(await house.states([id, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.pass(200_000, 5_000);
+    await fleet.serve("a");
+    const others = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await fleet.states([id, ...others])).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   it("fails if its world is lost after the assignment; a watched ticket waits again", async () => {
-    await using house = await House.open({ settings });
-    const [left = "", watched = ""] = await house.tickets(2);
-    const [one] = [await follow(house, left), await follow(house, watched)];
-    const server = await house.serve("a");
-    await house.settle();
+    await using fleet = await Fleet.open({ settings });
+    const [left = "", watched = ""] = await fleet.tickets(2);
+    const [one] = [await follow(fleet, left), await follow(fleet, watched)];
+    const server = await fleet.serve("a");
+    await fleet.settle();
     await one.stop();
     // A read while the ticket is assigned does not renew its lease.
-    await house.ticket(left);
+    await fleet.ticket(left);
     server.isUp = false;
-    await house.pass(60_000);
-    const { tickets } = await house.admin.listTickets({});
+    await fleet.pass(60_000);
+    const { tickets } = await fleet.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
     expect(reasons.get(left)).toMatch(/the ticket's watch ended/);
     expect(reasons.get(watched)).toMatch(/the server at .* is gone/);
@@ -105,15 +105,15 @@ describe("a ticket whose watch has ended", () => {
 
 describe("a ticket without a watch", () => {
   it("fails if it is not read within its lease, and waits while its creator reads it", async () => {
-    await using house = await House.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
-    const [forgotten = "", polled = ""] = await house.tickets(2, { profile: "any" });
+    await using fleet = await Fleet.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
+    const [forgotten = "", polled = ""] = await fleet.tickets(2, { profile: "any" });
     // Two tickets would be matched.
-    await house.admin.deleteProfile({ name: "any" });
+    await fleet.admin.deleteProfile({ name: "any" });
     for (let minute = 0; minute < 5; minute++) {
-      await house.pass(50_000, 5_000);
-      await house.frontend.getTicket({ ticketId: polled });
+      await fleet.pass(50_000, 5_000);
+      await fleet.frontend.getTicket({ ticketId: polled });
     }
-    const { tickets } = await house.admin.listTickets({});
+    const { tickets } = await fleet.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
     expect(reasons.get(forgotten)).toMatch(
       /no call watched or read the ticket for 60000 ms.*limit: ticketLeaseMs/,
@@ -122,20 +122,20 @@ describe("a ticket without a watch", () => {
   });
 
   it("is not kept alive by an operator that reads it", async () => {
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       settings,
       authorize: ({ metadata }) => ({
         identity: metadata.get("name"),
         roles: metadata.has("name") ? ["agent"] : ["agent", "operator"],
       }),
     });
-    const [id = ""] = await house.tickets(1);
-    await follow(house, id);
+    const [id = ""] = await fleet.tickets(1);
+    await follow(fleet, id);
     for (let count = 0; count < 10; count++) {
-      await house.pass(10_000, 5_000);
-      await house.frontend.getTicket({ ticketId: id });
+      await fleet.pass(10_000, 5_000);
+      await fleet.frontend.getTicket({ ticketId: id });
     }
-    expect(await house.states([id])).toEqual(["FAILED"]);
+    expect(await fleet.states([id])).toEqual(["FAILED"]);
   });
 });
 
@@ -143,8 +143,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name,
   it("a watch that moves to another matchmaker keeps its ticket waiting", async () => {
     await using place = await kind.place();
     const [one, two] = [
-      await House.open({ time: place.time, store: await place.open(), settings }),
-      await House.open({ time: place.time, store: await place.open(), settings }),
+      await Fleet.open({ time: place.time, store: await place.open(), settings }),
+      await Fleet.open({ time: place.time, store: await place.open(), settings }),
     ];
     await using _one = one;
     await using _two = two;
@@ -169,44 +169,44 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name,
 
 it("a watched ticket leaves no timer behind when its matchmaker closes", async () => {
   const time = manualTime(startMs);
-  const house = await House.open({ time, store: memoryStore({ time }), profiles: [profile()] });
-  const [id = ""] = await house.tickets(1);
-  await follow(house, id);
-  await house[Symbol.asyncDispose]();
+  const fleet = await Fleet.open({ time, store: memoryStore({ time }), profiles: [profile()] });
+  const [id = ""] = await fleet.tickets(1);
+  await follow(fleet, id);
+  await fleet[Symbol.asyncDispose]();
   expect(time.timers).toBe(0);
 });
 
 /** Lets the matchmaker collect and commit the changes of followed tickets. */
-async function collect(house: House): Promise<void> {
+async function collect(fleet: Fleet): Promise<void> {
   for (let turn = 0; turn < 3; turn++) {
     await new Promise((resolve) => setImmediate(resolve));
-    house.time.advance(50);
+    fleet.time.advance(50);
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-const ticketOf = async ({ store }: House, id: string) => (await recordsOf(store)).ticket.get(id);
+const ticketOf = async ({ store }: Fleet, id: string) => (await recordsOf(store)).ticket.get(id);
 
 describe("the record of a ticket", () => {
   it("is away only once both of its watches have ended", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    const watches = [await follow(house, id), await follow(house, id)];
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    const watches = [await follow(fleet, id), await follow(fleet, id)];
     await watches[0]?.stop();
-    await collect(house);
-    expect((await ticketOf(house, id))?.away).toBeUndefined();
+    await collect(fleet);
+    expect((await ticketOf(fleet, id))?.away).toBeUndefined();
     await watches[1]?.stop();
-    await collect(house);
-    const record = await ticketOf(house, id);
+    await collect(fleet);
+    const record = await ticketOf(fleet, id);
     expect(record?.away).toBe(true);
-    expect((record?.aliveUntilMs ?? 0) - house.time.now()).toBeLessThanOrEqual(10_000);
+    expect((record?.aliveUntilMs ?? 0) - fleet.time.now()).toBeLessThanOrEqual(10_000);
   });
 
   it("is away only briefly if another matchmaker has a watch of the ticket", async () => {
     const time = manualTime(startMs);
     const shared = sharedStore(memoryStore({ time }));
-    await using one = await House.open({ time, store: shared, settings });
-    await using two = await House.open({ time, store: shared, settings });
+    await using one = await Fleet.open({ time, store: shared, settings });
+    await using two = await Fleet.open({ time, store: shared, settings });
     const [id = ""] = await one.tickets(1);
     const watch = await follow(one, id);
     await collect(one);
@@ -218,96 +218,96 @@ describe("the record of a ticket", () => {
   });
 
   it("is not written by a watch or a read that would not change it", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    await collect(house);
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    await collect(fleet);
     const written = async (): Promise<number> => {
-      const { entries } = await house.store.changes(position, 100);
-      ({ position } = await house.store.changes(undefined, 100));
+      const { entries } = await fleet.store.changes(position, 100);
+      ({ position } = await fleet.store.changes(undefined, 100));
       return entries.length;
     };
-    let { position } = await house.store.changes(undefined, 100);
-    await house.ticket(id);
-    await collect(house);
+    let { position } = await fleet.store.changes(undefined, 100);
+    await fleet.ticket(id);
+    await collect(fleet);
     expect(await written()).toBe(0);
-    house.time.advance(31_000);
-    await house.ticket(id);
-    await house.ticket(id);
-    await collect(house);
+    fleet.time.advance(31_000);
+    await fleet.ticket(id);
+    await fleet.ticket(id);
+    await collect(fleet);
     expect(await written()).toBe(1);
-    await house.ticket(id);
-    await collect(house);
+    await fleet.ticket(id);
+    await collect(fleet);
     expect(await written()).toBe(0);
   });
 
   it("is written in batches of 200, together with those of other tickets that are read", async () => {
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       settings: { ...settings, maxCallsPerSecond: 10_000 },
       profiles: [profile({ count: 10_000 })],
     });
-    const ids = await house.tickets(450);
-    house.time.advance(31_000);
+    const ids = await fleet.tickets(450);
+    fleet.time.advance(31_000);
     for (const id of ids) {
-      await house.ticket(id);
+      await fleet.ticket(id);
     }
-    const { position } = await house.store.changes(undefined, 1_000);
-    await collect(house);
-    const { entries } = await house.store.changes(position, 1_000);
+    const { position } = await fleet.store.changes(undefined, 1_000);
+    await collect(fleet);
+    const { entries } = await fleet.store.changes(position, 1_000);
     expect(new Set(entries.map(({ id }) => id))).toEqual(new Set(ids));
     // Each commit has a version: 200 tickets, 200 tickets, and the rest.
     expect(new Set(entries.map(({ version }) => version)).size).toBe(3);
   });
 
   it("is renewed when half of its lease is over, not before", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    const created = (await ticketOf(house, id))?.aliveUntilMs;
-    house.time.advance(30_000);
-    await house.ticket(id);
-    await collect(house);
-    expect((await ticketOf(house, id))?.aliveUntilMs).toBe(created);
-    await house.ticket(id);
-    await collect(house);
-    expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan((created ?? 0) + 30_000);
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    const created = (await ticketOf(fleet, id))?.aliveUntilMs;
+    fleet.time.advance(30_000);
+    await fleet.ticket(id);
+    await collect(fleet);
+    expect((await ticketOf(fleet, id))?.aliveUntilMs).toBe(created);
+    await fleet.ticket(id);
+    await collect(fleet);
+    expect((await ticketOf(fleet, id))?.aliveUntilMs).toBeGreaterThan((created ?? 0) + 30_000);
   });
 
   it("is renewed by a watch as long as the watch lasts, even if the ticket is not read", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    await follow(house, id);
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    await follow(fleet, id);
     for (let checks = 0; checks < 40; checks++) {
-      house.time.advance(7_500);
-      await collect(house);
-      const { aliveUntilMs = 0 } = (await ticketOf(house, id)) ?? {};
-      expect(aliveUntilMs - house.time.now()).toBeGreaterThan(20_000);
+      fleet.time.advance(7_500);
+      await collect(fleet);
+      const { aliveUntilMs = 0 } = (await ticketOf(fleet, id)) ?? {};
+      expect(aliveUntilMs - fleet.time.now()).toBeGreaterThan(20_000);
     }
   });
 
   it("is not changed by the end of a watch that ends with the ticket", async () => {
-    await using house = await House.open({ settings });
-    const [id = ""] = await house.tickets(1);
-    await follow(house, id);
-    await house.frontend.cancelTicket({ ticketId: id });
-    const ended = await ticketOf(house, id);
-    await collect(house);
-    expect(await ticketOf(house, id)).toEqual(ended);
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    await follow(fleet, id);
+    await fleet.frontend.cancelTicket({ ticketId: id });
+    const ended = await ticketOf(fleet, id);
+    await collect(fleet);
+    expect(await ticketOf(fleet, id)).toEqual(ended);
   });
 
   it("is renewed once an unavailable store is back, and the failure is reported", async () => {
     const time = manualTime(startMs);
     const { store, outage } = storeWithOutage(memoryStore({ time }), "commit");
-    await using house = await House.open({ time, store, settings });
-    const [id = ""] = await house.tickets(1);
-    house.time.advance(31_000);
+    await using fleet = await Fleet.open({ time, store, settings });
+    const [id = ""] = await fleet.tickets(1);
+    fleet.time.advance(31_000);
     outage.isOn = true;
-    await house.ticket(id);
-    await collect(house);
-    expect(eventsOf(house, "store-failed")[0]).toMatchObject({
+    await fleet.ticket(id);
+    await collect(fleet);
+    expect(eventsOf(fleet, "store-failed")[0]).toMatchObject({
       error: { message: "the store is away" },
     });
     outage.isOn = false;
-    await collect(house);
-    expect((await ticketOf(house, id))?.aliveUntilMs).toBeGreaterThan(startMs + 61_000);
+    await collect(fleet);
+    expect((await ticketOf(fleet, id))?.aliveUntilMs).toBeGreaterThan(startMs + 61_000);
   });
 });
 

@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { refused } from "../../testing/callers.ts";
-import { eventsOf, House } from "../../testing/house.ts";
+import { eventsOf, Fleet } from "../../testing/fleet.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import { unnotifiedStore } from "../../testing/wrapped-stores.ts";
@@ -16,29 +16,29 @@ const offer = {
 
 const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 0 };
 
-/** A house that can reach a server which has not registered. */
-async function reaching(...servers: readonly SimulatedServer[]): Promise<House> {
-  const house = await House.open({ settings: { maxWorldsPerServer: 1 } });
+/** A fleet that can reach a server which has not registered. */
+async function reaching(...servers: readonly SimulatedServer[]): Promise<Fleet> {
+  const fleet = await Fleet.open({ settings: { maxWorldsPerServer: 1 } });
   for (const server of servers) {
-    house.servers.add(server);
+    fleet.servers.add(server);
   }
-  return house;
+  return fleet;
 }
 
-const stateOf = async (house: House, id: string): Promise<string | undefined> =>
-  (await recordsOf(house.store)).server.get(id)?.state;
+const stateOf = async (fleet: Fleet, id: string): Promise<string | undefined> =>
+  (await recordsOf(fleet.store)).server.get(id)?.state;
 
 describe("a registration", () => {
   it("is listed with everything that the server sent, and replaced by a repeated registration", async () => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
+    await using fleet = await reaching(server);
     const request = { ...offer, serverId: "a", address: server.address, region: "eu" };
-    const { epoch } = await house.registry.registerServer({ ...request, worlds: [world] });
+    const { epoch } = await fleet.registry.registerServer({ ...request, worlds: [world] });
     expect(epoch).toBe(1n);
-    expect(eventsOf(house, "server-registered")).toEqual([
+    expect(eventsOf(fleet, "server-registered")).toEqual([
       { kind: "server-registered", serverId: "a", address: server.address },
     ]);
-    const { servers } = await house.admin.listServers({});
+    const { servers } = await fleet.admin.listServers({});
     expect(servers).toMatchObject([
       {
         id: "a",
@@ -54,10 +54,10 @@ describe("a registration", () => {
       },
     ]);
     // Another registration by the same run replaces the first.
-    await house.registry.drainServer({ serverId: "a" });
-    const again = await house.registry.registerServer({ ...request, region: "" });
+    await fleet.registry.drainServer({ serverId: "a" });
+    const again = await fleet.registry.registerServer({ ...request, region: "" });
     expect(again.epoch).toBe(2n);
-    const { servers: now } = await house.admin.listServers({});
+    const { servers: now } = await fleet.admin.listServers({});
     expect(now).toMatchObject([{ region: "", state: ServerState.SERVING, worlds: [] }]);
   });
 
@@ -93,19 +93,19 @@ describe("a registration", () => {
     ],
   ])("is refused with %s", async (_, request, code, message) => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
+    await using fleet = await reaching(server);
     const valid = { ...offer, serverId: "a", address: server.address };
-    await expect(house.registry.registerServer({ ...valid, ...request })).rejects.toSatisfy(
+    await expect(fleet.registry.registerServer({ ...valid, ...request })).rejects.toSatisfy(
       refused(code, message),
     );
-    expect(house.matchmaker.counts().servers).toBe(0);
+    expect(fleet.matchmaker.counts().servers).toBe(0);
   });
 
   it("may have names, world types and worlds up to their limits", async () => {
     const id = "x".repeat(200);
     const server = new SimulatedServer(id, { address: "a.test:1" });
-    await using house = await reaching(server);
-    await house.registry.registerServer({
+    await using fleet = await reaching(server);
+    await fleet.registry.registerServer({
       serverId: id,
       address: server.address,
       region: "y".repeat(200),
@@ -113,44 +113,44 @@ describe("a registration", () => {
       worldTypes: Array.from({ length: 1_000 }, String),
       worlds: [world],
     });
-    expect(house.matchmaker.counts().servers).toBe(1);
+    expect(fleet.matchmaker.counts().servers).toBe(1);
   });
 
   it("is refused if no server answers at its address, and an event has the reason", async () => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
+    await using fleet = await reaching(server);
     server.isUp = false;
     const request = { ...offer, serverId: "a", address: server.address };
-    await expect(house.registry.registerServer(request)).rejects.toSatisfy(
+    await expect(fleet.registry.registerServer(request)).rejects.toSatisfy(
       refused(Code.FailedPrecondition, /expected a dm_env_rpc server at "a.test:1"/),
     );
-    expect(eventsOf(house, "server-refused")).toMatchObject([
+    expect(eventsOf(fleet, "server-refused")).toMatchObject([
       { serverId: "a", address: "a.test:1" },
     ]);
-    expect(eventsOf(house, "server-refused")[0]?.error.message).toMatch(/no server listens/);
+    expect(eventsOf(fleet, "server-refused")[0]?.error.message).toMatch(/no server listens/);
   });
 
   it("is refused after its server has deregistered, until the server's worlds have ended", async () => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
+    await using fleet = await reaching(server);
     const request = { ...offer, serverId: "a", address: server.address };
-    await house.registry.registerServer(request);
-    await house.registry.deregisterServer({ serverId: "a" });
-    await expect(house.registry.registerServer(request)).rejects.toSatisfy(
+    await fleet.registry.registerServer(request);
+    await fleet.registry.deregisterServer({ serverId: "a" });
+    await expect(fleet.registry.registerServer(request)).rejects.toSatisfy(
       refused(Code.Aborted, /the earlier worlds of server "a" have not ended yet/),
     );
-    await house.settle();
-    expect(eventsOf(house, "server-gone")).toEqual([{ kind: "server-gone", serverId: "a" }]);
-    await house.registry.registerServer(request);
+    await fleet.settle();
+    expect(eventsOf(fleet, "server-gone")).toEqual([{ kind: "server-gone", serverId: "a" }]);
+    await fleet.registry.registerServer(request);
   });
 
   it("past maxServers is refused, unless the server is already known", async () => {
-    await using house = await House.open({ settings: { maxServers: 1 } });
-    const server = await house.serve("a");
-    await expect(house.serve("b")).rejects.toSatisfy(
+    await using fleet = await Fleet.open({ settings: { maxServers: 1 } });
+    const server = await fleet.serve("a");
+    await expect(fleet.serve("b")).rejects.toSatisfy(
       refused(Code.ResourceExhausted, /too many servers: expected at most 1; .*limit: maxServers/),
     );
-    await house.register(server);
+    await fleet.register(server);
   });
 });
 
@@ -158,17 +158,17 @@ describe("an address", () => {
   const at = { address: "shared.test:1" };
 
   it("is refused to a second server while the first one answers there", async () => {
-    await using house = await reaching(new SimulatedServer("a", at));
-    await house.registry.registerServer({ ...offer, ...at, serverId: "a" });
+    await using fleet = await reaching(new SimulatedServer("a", at));
+    await fleet.registry.registerServer({ ...offer, ...at, serverId: "a" });
     for (const drained of [false, true]) {
       if (drained) {
-        await house.registry.drainServer({ serverId: "a" });
+        await fleet.registry.drainServer({ serverId: "a" });
       }
       await expect(
-        house.registry.registerServer({ ...offer, ...at, serverId: "b" }),
+        fleet.registry.registerServer({ ...offer, ...at, serverId: "b" }),
       ).rejects.toSatisfy(refused(Code.AlreadyExists, /another server, "a", is registered/));
     }
-    expect(house.matchmaker.counts().servers).toBe(1);
+    expect(fleet.matchmaker.counts().servers).toBe(1);
   });
 
   it.each([
@@ -176,29 +176,29 @@ describe("an address", () => {
     ["servers cannot be distinguished, because they have no join tokens", false, "a"],
   ])("goes to the next server if %s", async (_, joinTokens, answers) => {
     const other = new SimulatedServer("other");
-    await using house = await reaching(other, new SimulatedServer("a", at));
-    await house.registry.registerServer({ ...offer, serverId: "other", address: other.address });
-    await house.registry.registerServer({ ...offer, ...at, joinTokens, serverId: "a" });
-    house.servers.add(new SimulatedServer(answers, at));
-    await house.registry.registerServer({ ...offer, ...at, serverId: "b" });
-    expect(await stateOf(house, "a")).toBe("gone");
-    expect(await stateOf(house, "b")).toBe("serving");
-    expect(await stateOf(house, "other")).toBe("serving");
-    await house.settle();
-    expect(await stateOf(house, "a")).toBeUndefined();
+    await using fleet = await reaching(other, new SimulatedServer("a", at));
+    await fleet.registry.registerServer({ ...offer, serverId: "other", address: other.address });
+    await fleet.registry.registerServer({ ...offer, ...at, joinTokens, serverId: "a" });
+    fleet.servers.add(new SimulatedServer(answers, at));
+    await fleet.registry.registerServer({ ...offer, ...at, serverId: "b" });
+    expect(await stateOf(fleet, "a")).toBe("gone");
+    expect(await stateOf(fleet, "b")).toBe("serving");
+    expect(await stateOf(fleet, "other")).toBe("serving");
+    await fleet.settle();
+    expect(await stateOf(fleet, "a")).toBeUndefined();
   });
 
   it("of a lost server goes to the next server, even if the lost one answers there", async () => {
-    await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
-    const server = await house.serve("a", at);
+    await using fleet = await Fleet.open({ settings: { serverLeaseMs: 10_000 } });
+    const server = await fleet.serve("a", at);
     for (let second = 0; second < 12; second++) {
-      house.time.advance(1_000);
-      await house.settle(1);
+      fleet.time.advance(1_000);
+      await fleet.settle(1);
     }
-    expect(await stateOf(house, "a")).toBe("lost");
+    expect(await stateOf(fleet, "a")).toBe("lost");
     expect(server.isUp).toBe(true);
-    await house.registry.registerServer({ ...offer, ...at, serverId: "b" });
-    expect(await stateOf(house, "a")).toBe("gone");
+    await fleet.registry.registerServer({ ...offer, ...at, serverId: "b" });
+    expect(await stateOf(fleet, "a")).toBe("gone");
   });
 });
 
@@ -213,76 +213,76 @@ describe("a report", () => {
     ],
   ])("%s is refused", async (_, epoch, message, code) => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
+    await using fleet = await reaching(server);
     const request = { ...offer, serverId: "a", address: server.address };
-    await house.registry.registerServer(request);
-    await house.registry.registerServer(request);
-    await house.registry.renewServer({ serverId: "a", epoch: 2n, worlds: [world] });
+    await fleet.registry.registerServer(request);
+    await fleet.registry.registerServer(request);
+    await fleet.registry.renewServer({ serverId: "a", epoch: 2n, worlds: [world] });
     await expect(
-      house.registry.renewServer({ serverId: "a", epoch, worlds: [] }),
+      fleet.registry.renewServer({ serverId: "a", epoch, worlds: [] }),
     ).rejects.toSatisfy(refused(code, message));
-    const { servers } = await house.admin.listServers({});
+    const { servers } = await fleet.admin.listServers({});
     expect(servers).toMatchObject([{ worlds: [world] }]);
   });
 
   it("of an unknown server, or with too many worlds, is refused", async () => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
-    await expect(house.registry.renewServer({ serverId: "a", epoch: 1n })).rejects.toSatisfy(
+    await using fleet = await reaching(server);
+    await expect(fleet.registry.renewServer({ serverId: "a", epoch: 1n })).rejects.toSatisfy(
       refused(Code.NotFound, /"a".*register it again/),
     );
-    await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await fleet.registry.registerServer({ ...offer, serverId: "a", address: server.address });
     await expect(
-      house.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world, world] }),
+      fleet.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world, world] }),
     ).rejects.toSatisfy(refused(Code.ResourceExhausted, /limit: maxWorldsPerServer/));
   });
 
   it("of a server that is lost or gone is refused", async () => {
-    await using house = await House.open({ settings: { serverLeaseMs: 10_000 } });
-    const server = await house.serve("a");
-    await house.registry.deregisterServer({ serverId: "a" });
-    await expect(house.report(server)).rejects.toSatisfy(
+    await using fleet = await Fleet.open({ settings: { serverLeaseMs: 10_000 } });
+    const server = await fleet.serve("a");
+    await fleet.registry.deregisterServer({ serverId: "a" });
+    await expect(fleet.report(server)).rejects.toSatisfy(
       refused(Code.FailedPrecondition, /lease of server "a"/),
     );
-    await house.settle();
-    await house.register(server);
+    await fleet.settle();
+    await fleet.register(server);
     for (let second = 0; second < 12; second++) {
-      house.time.advance(1_000);
-      await house.settle(1);
+      fleet.time.advance(1_000);
+      await fleet.settle(1);
     }
-    expect(await stateOf(house, "a")).toBe("lost");
-    await expect(house.report(server)).rejects.toSatisfy(
+    expect(await stateOf(fleet, "a")).toBe("lost");
+    await expect(fleet.report(server)).rejects.toSatisfy(
       refused(Code.FailedPrecondition, /lease of server "a"/),
     );
   });
 
   it("is accepted by a matchmaker that does not know the server yet", async () => {
     const server = new SimulatedServer("a");
-    await using house = await reaching(server);
-    await using other = await House.open({
-      store: unnotifiedStore(house.store),
-      servers: house.servers,
+    await using fleet = await reaching(server);
+    await using other = await Fleet.open({
+      store: unnotifiedStore(fleet.store),
+      servers: fleet.servers,
     });
-    await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await fleet.registry.registerServer({ ...offer, serverId: "a", address: server.address });
     await other.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world] });
-    await house.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await fleet.registry.registerServer({ ...offer, serverId: "a", address: server.address });
     await other.registry.renewServer({ serverId: "a", epoch: 2n, worlds: [world] });
   });
 });
 
 describe("a server that leaves", () => {
   it("may drain and deregister repeatedly; a drain after it is gone has no effect or is refused", async () => {
-    await using house = await House.open();
-    await house.serve("a");
-    await house.registry.drainServer({ serverId: "a" });
-    await house.registry.drainServer({ serverId: "a" });
-    expect(await stateOf(house, "a")).toBe("draining");
-    await house.registry.deregisterServer({ serverId: "a" });
-    await house.registry.drainServer({ serverId: "a" });
-    expect(await stateOf(house, "a")).toBe("gone");
-    await house.settle();
-    await house.registry.deregisterServer({ serverId: "a" });
-    await expect(house.registry.drainServer({ serverId: "a" })).rejects.toSatisfy(
+    await using fleet = await Fleet.open();
+    await fleet.serve("a");
+    await fleet.registry.drainServer({ serverId: "a" });
+    await fleet.registry.drainServer({ serverId: "a" });
+    expect(await stateOf(fleet, "a")).toBe("draining");
+    await fleet.registry.deregisterServer({ serverId: "a" });
+    await fleet.registry.drainServer({ serverId: "a" });
+    expect(await stateOf(fleet, "a")).toBe("gone");
+    await fleet.settle();
+    await fleet.registry.deregisterServer({ serverId: "a" });
+    await expect(fleet.registry.drainServer({ serverId: "a" })).rejects.toSatisfy(
       refused(Code.NotFound, /"a".*register it first/),
     );
   });

@@ -2,7 +2,7 @@
 import { create } from "@bufbuild/protobuf";
 import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
-import { profile } from "../../../testing/house.ts";
+import { profile } from "../../../testing/fleet.ts";
 import type { MatchmakerEvent } from "../../events.ts";
 import type { Kind, Match, Records, Ticket, World } from "../../model.ts";
 import { profileRecord } from "../../profile.ts";

@@ -6,7 +6,7 @@ import {
   PoolSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
-import { eventsOf, House, profile } from "../../../testing/house.ts";
+import { eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { violations } from "../../../testing/invariants.ts";
 import type { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
@@ -29,8 +29,8 @@ const teams: MatchProfile = profile({
 const tagged = (...tags: string[]) => ({ searchFields: { tags } });
 
 /** Removes the agents of tickets from their worlds. */
-function leave(house: House, ...ids: readonly string[]): void {
-  for (const { worlds } of house.servers.all.values()) {
+function leave(fleet: Fleet, ...ids: readonly string[]): void {
+  for (const { worlds } of fleet.servers.all.values()) {
     for (const { tickets } of worlds.values()) {
       for (const id of ids) {
         tickets.delete(id);
@@ -40,19 +40,19 @@ function leave(house: House, ...ids: readonly string[]): void {
 }
 
 /** Removes the agents of tickets from their worlds, and lets the servers report. */
-async function left(house: House, ...ids: readonly string[]): Promise<void> {
-  leave(house, ...ids);
-  await house.reportAll();
-  await house.settle();
+async function left(fleet: Fleet, ...ids: readonly string[]): Promise<void> {
+  leave(fleet, ...ids);
+  await fleet.reportAll();
+  await fleet.settle();
 }
 
 /** Creates a match, and lets its agents join. */
-async function played(house: House, count: number, init: object = {}): Promise<string[]> {
-  const ids = await house.tickets(count, init);
-  await house.settle();
-  await house.joinAll(ids);
-  await house.reportAll();
-  await house.settle();
+async function played(fleet: Fleet, count: number, init: object = {}): Promise<string[]> {
+  const ids = await fleet.tickets(count, init);
+  await fleet.settle();
+  await fleet.joinAll(ids);
+  await fleet.reportAll();
+  await fleet.settle();
   return ids;
 }
 
@@ -63,52 +63,52 @@ function setGuests(server: SimulatedServer, guests: number): void {
   }
 }
 
-const rosters = async (house: House): Promise<string[][][]> => {
-  const { matches } = await house.admin.listMatches({});
+const rosters = async (fleet: Fleet): Promise<string[][][]> => {
+  const { matches } = await fleet.admin.listMatches({});
   return matches.map(({ teams }) => teams.map(({ ticketIds }) => ticketIds));
 };
 
 describe("an open seat of a team", () => {
   it("is filled with the oldest ticket of the team's pool", async () => {
-    await using house = await House.open({ profiles: [teams] });
-    await house.serve("a");
-    const red = await house.tickets(2, tagged("red"));
-    const blue = await played(house, 2, tagged("blue"));
-    await house.joinAll(red);
-    await house.reportAll();
-    await house.settle();
-    const [first = "", second = ""] = await house.tickets(2, tagged("blue"));
-    const [other = ""] = await house.tickets(1, tagged("red"));
-    await left(house, blue[0] ?? "");
-    expect(await house.states([first, second, other])).toEqual(["ASSIGNED", "WAITING", "WAITING"]);
-    expect((await house.ticket(first)).assignment?.team).toBe("blue");
-    expect(await rosters(house)).toEqual([[red, [blue[1], first]]]);
-    await left(house, red[1] ?? "");
-    expect(await house.states([second, other])).toEqual(["WAITING", "ASSIGNED"]);
-    expect(await rosters(house)).toEqual([
+    await using fleet = await Fleet.open({ profiles: [teams] });
+    await fleet.serve("a");
+    const red = await fleet.tickets(2, tagged("red"));
+    const blue = await played(fleet, 2, tagged("blue"));
+    await fleet.joinAll(red);
+    await fleet.reportAll();
+    await fleet.settle();
+    const [first = "", second = ""] = await fleet.tickets(2, tagged("blue"));
+    const [other = ""] = await fleet.tickets(1, tagged("red"));
+    await left(fleet, blue[0] ?? "");
+    expect(await fleet.states([first, second, other])).toEqual(["ASSIGNED", "WAITING", "WAITING"]);
+    expect((await fleet.ticket(first)).assignment?.team).toBe("blue");
+    expect(await rosters(fleet)).toEqual([[red, [blue[1], first]]]);
+    await left(fleet, red[1] ?? "");
+    expect(await fleet.states([second, other])).toEqual(["WAITING", "ASSIGNED"]);
+    expect(await rosters(fleet)).toEqual([
       [
         [red[0], other],
         [blue[1], first],
       ],
     ]);
-    expect(house.matchmaker.counts()).toMatchObject({ worlds: 1, matches: 1 });
+    expect(fleet.matchmaker.counts()).toMatchObject({ worlds: 1, matches: 1 });
   });
 
   it("is filled once by a ticket that is in the pools of two teams", async () => {
-    await using house = await House.open({ profiles: [teams] });
-    await house.serve("a");
-    const red = await house.tickets(2, tagged("red"));
-    const blue = await house.tickets(2, tagged("blue"));
-    await house.settle();
-    await house.joinAll([...red, ...blue]);
-    await house.reportAll();
-    await house.settle();
-    const [both = ""] = await house.tickets(1, tagged("red", "blue"));
-    await left(house, red[0] ?? "", blue[0] ?? "");
-    expect(await house.states([both])).toEqual(["ASSIGNED"]);
-    expect((await rosters(house)).flat(2).filter((id) => id === both)).toHaveLength(1);
-    expect(eventsOf(house, "step-failed")).toEqual([]);
-    const { backfills } = await house.admin.listBackfills({});
+    await using fleet = await Fleet.open({ profiles: [teams] });
+    await fleet.serve("a");
+    const red = await fleet.tickets(2, tagged("red"));
+    const blue = await fleet.tickets(2, tagged("blue"));
+    await fleet.settle();
+    await fleet.joinAll([...red, ...blue]);
+    await fleet.reportAll();
+    await fleet.settle();
+    const [both = ""] = await fleet.tickets(1, tagged("red", "blue"));
+    await left(fleet, red[0] ?? "", blue[0] ?? "");
+    expect(await fleet.states([both])).toEqual(["ASSIGNED"]);
+    expect((await rosters(fleet)).flat(2).filter((id) => id === both)).toHaveLength(1);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
+    const { backfills } = await fleet.admin.listBackfills({});
     expect(backfills.map(({ openSeats }) => openSeats)).toEqual([["blue"]]);
   });
 });
@@ -116,42 +116,42 @@ describe("an open seat of a team", () => {
 describe("the open seats of several teams", () => {
   /** Starts a match of two agents in each team; `leaveBoth` opens one seat in each team. */
   async function open() {
-    const house = await House.open({ profiles: [teams] });
-    await house.serve("a", { maxWorlds: 1 });
-    const red = await house.tickets(2, tagged("red"));
-    const blue = await played(house, 2, tagged("blue"));
+    const fleet = await Fleet.open({ profiles: [teams] });
+    await fleet.serve("a", { maxWorlds: 1 });
+    const red = await fleet.tickets(2, tagged("red"));
+    const blue = await played(fleet, 2, tagged("blue"));
     for (const id of red) {
-      await house.join(id);
+      await fleet.join(id);
     }
-    await house.reportAll();
-    await house.settle();
-    const leaveBoth = () => left(house, red[0] ?? "", blue[0] ?? "");
-    return { house, red, blue, leaveBoth };
+    await fleet.reportAll();
+    await fleet.settle();
+    const leaveBoth = () => left(fleet, red[0] ?? "", blue[0] ?? "");
+    return { fleet, red, blue, leaveBoth };
   }
 
   it("are not filled by tickets of one team beyond that team's seats", async () => {
-    const { house, blue, leaveBoth } = await open();
-    await using _house = house;
-    const ids = await house.tickets(2, tagged("red"));
+    const { fleet, blue, leaveBoth } = await open();
+    await using _fleet = fleet;
+    const ids = await fleet.tickets(2, tagged("red"));
     await leaveBoth();
-    expect(await house.states(ids)).toEqual(["ASSIGNED", "WAITING"]);
-    const { backfills } = await house.admin.listBackfills({});
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "WAITING"]);
+    const { backfills } = await fleet.admin.listBackfills({});
     expect(backfills.map(({ openSeats }) => openSeats)).toEqual([["blue"]]);
-    expect((await rosters(house))[0]?.[1]).toEqual([blue[1]]);
+    expect((await rosters(fleet))[0]?.[1]).toEqual([blue[1]]);
   });
 
   it("are filled together, although the oldest ticket of both pools takes only one seat", async () => {
-    const { house, leaveBoth } = await open();
-    await using _house = house;
-    const both = await house.tickets(1, tagged("red", "blue"));
+    const { fleet, leaveBoth } = await open();
+    await using _fleet = fleet;
+    const both = await fleet.tickets(1, tagged("red", "blue"));
     const others = [
-      ...(await house.tickets(1, tagged("red"))),
-      ...(await house.tickets(1, tagged("blue"))),
+      ...(await fleet.tickets(1, tagged("red"))),
+      ...(await fleet.tickets(1, tagged("blue"))),
     ];
     await leaveBoth();
-    expect(await house.states(both)).toEqual(["ASSIGNED"]);
-    expect((await house.states(others)).toSorted()).toEqual(["ASSIGNED", "WAITING"]);
-    expect(eventsOf(house, "assigned").at(-1)).toMatchObject({ tickets: 2 });
+    expect(await fleet.states(both)).toEqual(["ASSIGNED"]);
+    expect((await fleet.states(others)).toSorted()).toEqual(["ASSIGNED", "WAITING"]);
+    expect(eventsOf(fleet, "assigned").at(-1)).toMatchObject({ tickets: 2 });
   });
 });
 
@@ -159,218 +159,218 @@ it("open seats of a match without teams are filled with the oldest ticket of all
   const pools = ["red", "blue"].map((tag) =>
     create(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] }),
   );
-  await using house = await House.open({ profiles: [profile({ backfill: true, pools })] });
-  await house.serve("a", { maxWorlds: 1 });
-  const ids = await played(house, 2, tagged("red"));
-  const blue = await house.tickets(1, tagged("blue"));
-  const red = await house.tickets(1, tagged("red"));
-  const urgent = await house.tickets(1, { ...tagged("red"), priority: 1 });
-  await left(house, ids[0] ?? "");
-  const states = async () => (await house.states([...urgent, ...blue, ...red])).join(" ");
+  await using fleet = await Fleet.open({ profiles: [profile({ backfill: true, pools })] });
+  await fleet.serve("a", { maxWorlds: 1 });
+  const ids = await played(fleet, 2, tagged("red"));
+  const blue = await fleet.tickets(1, tagged("blue"));
+  const red = await fleet.tickets(1, tagged("red"));
+  const urgent = await fleet.tickets(1, { ...tagged("red"), priority: 1 });
+  await left(fleet, ids[0] ?? "");
+  const states = async () => (await fleet.states([...urgent, ...blue, ...red])).join(" ");
   expect(await states()).toBe("ASSIGNED WAITING WAITING");
-  await left(house, ids[1] ?? "");
+  await left(fleet, ids[1] ?? "");
   expect(await states()).toBe("ASSIGNED ASSIGNED WAITING");
 });
 
 describe("open seats", () => {
-  const four = () => House.open({ profiles: [profile({ count: 4, backfill: true })] });
+  const four = () => Fleet.open({ profiles: [profile({ count: 4, backfill: true })] });
 
   it("are filled in one commit, each with one ticket", async () => {
-    await using house = await four();
-    await house.serve("a");
-    const ids = await played(house, 4);
-    const more = await house.tickets(3);
-    await left(house, ...ids.slice(0, 2));
-    expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
-    const [first, second] = await Promise.all(more.map((id) => house.ticket(id)));
+    await using fleet = await four();
+    await fleet.serve("a");
+    const ids = await played(fleet, 4);
+    const more = await fleet.tickets(3);
+    await left(fleet, ...ids.slice(0, 2));
+    expect(await fleet.states(more)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
+    const [first, second] = await Promise.all(more.map((id) => fleet.ticket(id)));
     expect(first?.assignment?.joinToken).not.toBe(second?.assignment?.joinToken);
-    expect(eventsOf(house, "assigned").at(-1)).toMatchObject({ tickets: 2 });
-    const { backfills } = await house.admin.listBackfills({});
+    expect(eventsOf(fleet, "assigned").at(-1)).toMatchObject({ tickets: 2 });
+    const { backfills } = await fleet.admin.listBackfills({});
     expect(backfills).toEqual([]);
   });
 
   it("of the oldest match are filled first", async () => {
-    await using house = await four();
-    await house.serve("a");
-    const older = await played(house, 4);
-    const newer = await played(house, 4);
+    await using fleet = await four();
+    await fleet.serve("a");
+    const older = await played(fleet, 4);
+    const newer = await played(fleet, 4);
     // The seat of the newer match opens first.
     const [freed = ""] = newer;
-    await left(house, freed);
-    await left(house, older[0] ?? "");
-    const [late = ""] = await house.tickets(1);
-    await house.settle();
-    const worldOf = async (id: string) => (await house.ticket(id)).assignment?.worldName;
+    await left(fleet, freed);
+    await left(fleet, older[0] ?? "");
+    const [late = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    const worldOf = async (id: string) => (await fleet.ticket(id)).assignment?.worldName;
     expect(await worldOf(late)).toBe(await worldOf(older[1] ?? ""));
   });
 
   it("are filled by the oldest party that fits", async () => {
-    await using house = await four();
-    await house.serve("a", { maxWorlds: 1 });
-    const ids = await played(house, 4);
-    const [three = ""] = await house.tickets(1, { partySize: 3 });
-    const [two = ""] = await house.tickets(1, { partySize: 2 });
-    const [one = ""] = await house.tickets(1);
-    await left(house, ids[0] ?? "", ids[1] ?? "");
-    expect(await house.states([three, two, one])).toEqual(["WAITING", "ASSIGNED", "WAITING"]);
-    expect((await house.ticket(two)).assignment?.joinTokens).toHaveLength(2);
-    const { backfills } = await house.admin.listBackfills({});
+    await using fleet = await four();
+    await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await played(fleet, 4);
+    const [three = ""] = await fleet.tickets(1, { partySize: 3 });
+    const [two = ""] = await fleet.tickets(1, { partySize: 2 });
+    const [one = ""] = await fleet.tickets(1);
+    await left(fleet, ids[0] ?? "", ids[1] ?? "");
+    expect(await fleet.states([three, two, one])).toEqual(["WAITING", "ASSIGNED", "WAITING"]);
+    expect((await fleet.ticket(two)).assignment?.joinTokens).toHaveLength(2);
+    const { backfills } = await fleet.admin.listBackfills({});
     expect(backfills).toEqual([]);
-    await left(house, ids[2] ?? "");
-    expect(await house.states([three, one])).toEqual(["WAITING", "ASSIGNED"]);
+    await left(fleet, ids[2] ?? "");
+    expect(await fleet.states([three, one])).toEqual(["WAITING", "ASSIGNED"]);
   });
 
   it("that agents without a ticket use are not filled until these agents leave", async () => {
-    await using house = await four();
-    const server = await house.serve("a", { maxWorlds: 1 });
-    const ids = await played(house, 4);
-    const more = await house.tickets(2);
+    await using fleet = await four();
+    const server = await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await played(fleet, 4);
+    const more = await fleet.tickets(2);
     setGuests(server, 2);
-    await left(house, ...ids.slice(0, 2));
-    expect(await house.states(more)).toEqual(["WAITING", "WAITING"]);
+    await left(fleet, ...ids.slice(0, 2));
+    expect(await fleet.states(more)).toEqual(["WAITING", "WAITING"]);
     setGuests(server, 1);
-    await house.reportAll();
-    await house.settle();
-    expect(await house.states(more)).toEqual(["ASSIGNED", "WAITING"]);
+    await fleet.reportAll();
+    await fleet.settle();
+    expect(await fleet.states(more)).toEqual(["ASSIGNED", "WAITING"]);
     setGuests(server, 0);
-    await house.reportAll();
-    await house.settle();
-    expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.reportAll();
+    await fleet.settle();
+    expect(await fleet.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
 
   it.each([
     ["agents", [{}, {}]],
     ["a party", [{ partySize: 2 }]],
   ])("exclude the seats of %s that have yet to join, and those of guests", async (_, members) => {
-    await using house = await four();
-    const server = await house.serve("a", { maxWorlds: 1 });
-    const early = await house.tickets(2);
+    await using fleet = await four();
+    const server = await fleet.serve("a", { maxWorlds: 1 });
+    const early = await fleet.tickets(2);
     const late: string[] = [];
     for (const init of members) {
-      late.push(...(await house.tickets(1, init)));
+      late.push(...(await fleet.tickets(1, init)));
     }
-    await house.settle();
-    await house.joinAll(early);
-    await house.reportAll();
-    await house.settle();
-    const more = await house.tickets(1);
+    await fleet.settle();
+    await fleet.joinAll(early);
+    await fleet.reportAll();
+    await fleet.settle();
+    const more = await fleet.tickets(1);
     // Two guests, and two members who have yet to join, fill the four seats.
     setGuests(server, 2);
-    await left(house, ...early);
-    expect(await house.states(early)).toEqual(["COMPLETED", "COMPLETED"]);
-    expect(await house.states(more)).toEqual(["WAITING"]);
+    await left(fleet, ...early);
+    expect(await fleet.states(early)).toEqual(["COMPLETED", "COMPLETED"]);
+    expect(await fleet.states(more)).toEqual(["WAITING"]);
     setGuests(server, 1);
-    await house.reportAll();
-    await house.settle();
-    expect(await house.states(more)).toEqual(["ASSIGNED"]);
+    await fleet.reportAll();
+    await fleet.settle();
+    expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
   it("are not filled while agents beyond the tickets inside use them, if the server reports no guests", async () => {
-    await using house = await four();
-    await house.serve("a", { maxWorlds: 1 });
-    const ids = await house.tickets(4);
-    await house.settle();
-    const more = await house.tickets(1);
+    await using fleet = await four();
+    await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await fleet.tickets(4);
+    await fleet.settle();
+    const more = await fleet.tickets(1);
     const report = (agents: number) => {
       const world = { name: "gridworld-1", type: "gridworld", agents, sequences: 1, joins: 4 };
       const [gone = "", , ...ticketIds] = ids;
-      return house.registry.renewServer({
+      return fleet.registry.renewServer({
         ...{ serverId: "a", epoch: 1n },
         worlds: [{ ...world, ticketIds, leftTicketIds: [gone] }],
       });
     };
     await report(3);
-    await house.settle();
-    expect(await house.states([...ids, ...more])).toEqual([
+    await fleet.settle();
+    expect(await fleet.states([...ids, ...more])).toEqual([
       ...["COMPLETED", "ASSIGNED", "JOINED", "JOINED", "WAITING"],
     ]);
     await report(2);
-    await house.settle();
-    expect(await house.states(more)).toEqual(["ASSIGNED"]);
+    await fleet.settle();
+    expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
   it("do not count an agent that is inside with its ticket as a guest as well", async () => {
-    await using house = await four();
-    const server = await house.serve("a", { maxWorlds: 1 });
-    const ids = await played(house, 4);
-    const more = await house.tickets(2);
+    await using fleet = await four();
+    const server = await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await played(fleet, 4);
+    const more = await fleet.tickets(2);
     setGuests(server, 1);
-    await left(house, ...ids.slice(0, 2));
-    expect(await house.states(more)).toEqual(["ASSIGNED", "WAITING"]);
-    await house.join(more[0] ?? "");
-    await house.reportAll();
-    await house.settle();
-    expect(await house.states(more)).toEqual(["JOINED", "WAITING"]);
-    expect(await violations(house.store, house.servers)).toEqual([]);
+    await left(fleet, ...ids.slice(0, 2));
+    expect(await fleet.states(more)).toEqual(["ASSIGNED", "WAITING"]);
+    await fleet.join(more[0] ?? "");
+    await fleet.reportAll();
+    await fleet.settle();
+    expect(await fleet.states(more)).toEqual(["JOINED", "WAITING"]);
+    expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
   it("of two matches are filled with different tickets in one tick", async () => {
-    await using house = await four();
-    await house.serve("a", { maxWorlds: 2 });
-    const [one, other] = [await played(house, 4), await played(house, 4)];
-    const more = await house.tickets(3);
-    await left(house, one[0] ?? "", other[0] ?? "");
-    expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
-    const [first, second] = await Promise.all(more.map((id) => house.ticket(id)));
+    await using fleet = await four();
+    await fleet.serve("a", { maxWorlds: 2 });
+    const [one, other] = [await played(fleet, 4), await played(fleet, 4)];
+    const more = await fleet.tickets(3);
+    await left(fleet, one[0] ?? "", other[0] ?? "");
+    expect(await fleet.states(more)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING"]);
+    const [first, second] = await Promise.all(more.map((id) => fleet.ticket(id)));
     expect(first?.assignment?.worldName).not.toBe(second?.assignment?.worldName);
-    expect(eventsOf(house, "step-failed")).toEqual([]);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
   it("of a profile without backfill are not filled", async () => {
-    await using house = await House.open({ profiles: [profile({ count: 2 })] });
-    await house.serve("a", { maxWorlds: 1 });
-    const ids = await played(house, 2);
-    const more = await house.tickets(1);
-    await left(house, ids[0] ?? "");
-    expect(await house.states(more)).toEqual(["WAITING"]);
+    await using fleet = await Fleet.open({ profiles: [profile({ count: 2 })] });
+    await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await played(fleet, 2);
+    const more = await fleet.tickets(1);
+    await left(fleet, ids[0] ?? "");
+    expect(await fleet.states(more)).toEqual(["WAITING"]);
   });
 
   it("on a draining server are not filled", async () => {
-    await using house = await four();
-    await house.serve("a");
-    const ids = await played(house, 4);
-    await house.registry.drainServer({ serverId: "a" });
-    const [late = ""] = await house.tickets(1);
-    await left(house, ids[0] ?? "");
-    expect(await house.states([late])).toEqual(["WAITING"]);
+    await using fleet = await four();
+    await fleet.serve("a");
+    const ids = await played(fleet, 4);
+    await fleet.registry.drainServer({ serverId: "a" });
+    const [late = ""] = await fleet.tickets(1);
+    await left(fleet, ids[0] ?? "");
+    expect(await fleet.states([late])).toEqual(["WAITING"]);
   });
 
   it("cause no commit if no ticket fits", async () => {
-    await using house = await four();
-    await house.serve("a");
-    const ids = await played(house, 4);
-    await house.tickets(1, { partySize: 3 });
-    await left(house, ids[0] ?? "");
-    const { position } = await house.store.changes(undefined, 1_000);
-    await house.settle();
-    expect((await house.store.changes(position, 1_000)).entries).toEqual([]);
+    await using fleet = await four();
+    await fleet.serve("a");
+    const ids = await played(fleet, 4);
+    await fleet.tickets(1, { partySize: 3 });
+    await left(fleet, ids[0] ?? "");
+    const { position } = await fleet.store.changes(undefined, 1_000);
+    await fleet.settle();
+    expect((await fleet.store.changes(position, 1_000)).entries).toEqual([]);
   });
 
   it("are filled only by tickets that accept the region of the world", async () => {
     const latencyLimit = { maxMs: 100 };
-    await using house = await House.open({
+    await using fleet = await Fleet.open({
       profiles: [profile({ count: 2, backfill: true, latencyLimit })],
     });
-    await house.serve("a", { region: "eu" });
-    const ids = await played(house, 2, { latenciesMs: { eu: 20 } });
-    const [far = ""] = await house.tickets(1, { latenciesMs: { us: 20 } });
-    const [near = ""] = await house.tickets(1, { latenciesMs: { eu: 20 } });
-    await left(house, ids[0] ?? "");
-    expect(await house.states([far, near])).toEqual(["WAITING", "ASSIGNED"]);
+    await fleet.serve("a", { region: "eu" });
+    const ids = await played(fleet, 2, { latenciesMs: { eu: 20 } });
+    const [far = ""] = await fleet.tickets(1, { latenciesMs: { us: 20 } });
+    const [near = ""] = await fleet.tickets(1, { latenciesMs: { eu: 20 } });
+    await left(fleet, ids[0] ?? "");
+    expect(await fleet.states([far, near])).toEqual(["WAITING", "ASSIGNED"]);
   });
 
   it("are filled only after the world of the match has been created", async () => {
-    await using house = await four();
-    const release = house.servers.hold("create");
-    await house.serve("a");
-    const ids = await house.tickets(4);
-    await house.matchmaker.tick();
-    await house.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
-    const [late = ""] = await house.tickets(1);
-    await house.matchmaker.tick();
-    expect(await house.states([late])).toEqual(["WAITING"]);
+    await using fleet = await four();
+    const release = fleet.servers.hold("create");
+    await fleet.serve("a");
+    const ids = await fleet.tickets(4);
+    await fleet.matchmaker.tick();
+    await fleet.frontend.cancelTicket({ ticketId: ids[0] ?? "" });
+    const [late = ""] = await fleet.tickets(1);
+    await fleet.matchmaker.tick();
+    expect(await fleet.states([late])).toEqual(["WAITING"]);
     release();
-    await house.settle();
-    expect(await house.states([late])).toEqual(["ASSIGNED"]);
+    await fleet.settle();
+    expect(await fleet.states([late])).toEqual(["ASSIGNED"]);
   });
 });

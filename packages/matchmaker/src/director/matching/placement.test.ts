@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Placement } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
-import { House, profile } from "../../../testing/house.ts";
+import { Fleet, profile } from "../../../testing/fleet.ts";
 import { violations } from "../../../testing/invariants.ts";
 import type { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
@@ -9,45 +9,45 @@ it.each([
   ["worlds", { maxWorlds: 1, maxAgents: 40 }],
   ["agents", { maxWorlds: 10, maxAgents: 3 }],
 ])("matches of two profiles share a server's room for %s", async (_, room) => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ name: "one" }), profile({ name: "other" })],
   });
-  await house.serve("a", room);
+  await fleet.serve("a", room);
   const ids = [
-    ...(await house.tickets(2, { profile: "one" })),
-    ...(await house.tickets(2, { profile: "other" })),
+    ...(await fleet.tickets(2, { profile: "one" })),
+    ...(await fleet.tickets(2, { profile: "other" })),
   ];
-  await house.matchmaker.tick();
+  await fleet.matchmaker.tick();
   // A second match is not even placed.
-  expect(house.events.filter(({ kind }) => kind === "matched")).toHaveLength(1);
-  await house.settle();
-  expect(await violations(house.store, house.servers)).toEqual([]);
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
+  expect(fleet.events.filter(({ kind }) => kind === "matched")).toHaveLength(1);
+  await fleet.settle();
+  expect(await violations(fleet.store, fleet.servers)).toEqual([]);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED", "WAITING", "WAITING"]);
 });
 
 it("an orphaned world is not destroyed while an agent is in it", async () => {
-  await using house = await House.open();
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a");
   const name = server.create("gridworld");
   server.worlds.get(name)?.tickets.add("an agent of before");
-  await house.pass(60_000, 5_000);
+  await fleet.pass(60_000, 5_000);
   expect([...server.worlds.keys()]).toEqual([name]);
   server.worlds.get(name)?.tickets.clear();
-  await house.pass(60_000, 5_000);
+  await fleet.pass(60_000, 5_000);
   expect([...server.worlds.keys()]).toEqual([]);
 });
 
 /** Returns the number of worlds on each server after a number of matches. */
 async function worldsAfter(matches: number, placement: Placement): Promise<number[]> {
-  await using house = await House.open({ profiles: [profile({ placement })] });
+  await using fleet = await Fleet.open({ profiles: [profile({ placement })] });
   const servers = [
-    await house.serve("a", { maxWorlds: 8, maxAgents: 40 }),
-    await house.serve("b", { maxWorlds: 4, maxAgents: 40 }),
-    await house.serve("c", { maxWorlds: 8, maxAgents: 20 }),
+    await fleet.serve("a", { maxWorlds: 8, maxAgents: 40 }),
+    await fleet.serve("b", { maxWorlds: 4, maxAgents: 40 }),
+    await fleet.serve("c", { maxWorlds: 8, maxAgents: 20 }),
   ];
   for (let count = 0; count < matches; count++) {
-    await house.tickets(2);
-    await house.settle();
+    await fleet.tickets(2);
+    await fleet.settle();
   }
   return servers.map(({ worlds }) => worlds.size);
 }
@@ -62,12 +62,12 @@ it.each([
 });
 
 it("worlds that are placed in the same tick are also spread", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ placement: Placement.SPREAD_AGENTS })],
   });
-  const servers = [await house.serve("a"), await house.serve("b"), await house.serve("c")];
-  await house.tickets(12);
-  await house.settle();
+  const servers = [await fleet.serve("a"), await fleet.serve("b"), await fleet.serve("c")];
+  await fleet.tickets(12);
+  await fleet.settle();
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
 
@@ -77,161 +77,161 @@ it.each([
 ])(
   "among equally loaded servers, the server with the lowest id gets the world (%s)",
   async (_, placement) => {
-    await using house = await House.open({ profiles: [profile({ placement })] });
-    const servers = [await house.serve("b"), await house.serve("a"), await house.serve("c")];
-    await house.tickets(2);
-    await house.settle();
+    await using fleet = await Fleet.open({ profiles: [profile({ placement })] });
+    const servers = [await fleet.serve("b"), await fleet.serve("a"), await fleet.serve("c")];
+    await fleet.tickets(2);
+    await fleet.settle();
     expect(servers.map(({ worlds }) => worlds.size)).toEqual([0, 1, 0]);
   },
 );
 
 it("a world that is placed in a tick affects where the next world of that tick is placed", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [
       profile({ name: "us", count: 8, latencyLimit: { maxMs: 50 } }),
       profile({ name: "anywhere" }),
     ],
   });
   const [eu, us] = [
-    await house.serve("a", { region: "eu", maxAgents: 12 }),
-    await house.serve("b", { region: "us", maxAgents: 16 }),
+    await fleet.serve("a", { region: "eu", maxAgents: 12 }),
+    await fleet.serve("b", { region: "us", maxAgents: 16 }),
   ];
-  await house.tickets(8, { profile: "us", latenciesMs: { us: 10 } });
-  await house.tickets(2, { profile: "anywhere" });
-  await house.matchmaker.tick();
-  await house.settle();
+  await fleet.tickets(8, { profile: "us", latenciesMs: { us: 10 } });
+  await fleet.tickets(2, { profile: "anywhere" });
+  await fleet.matchmaker.tick();
+  await fleet.settle();
   expect([eu.worlds.size, us.worlds.size]).toEqual([0, 2]);
 });
 
 it("a server that has no room for another world, or for its agents, is passed over for the next server", async () => {
-  await using house = await House.open();
+  await using fleet = await Fleet.open();
   const servers = [
-    await house.serve("a", { maxWorlds: 2, maxAgents: 40 }),
-    await house.serve("b", { maxWorlds: 10, maxAgents: 5 }),
-    await house.serve("c", { maxWorlds: 10, maxAgents: 100 }),
+    await fleet.serve("a", { maxWorlds: 2, maxAgents: 40 }),
+    await fleet.serve("b", { maxWorlds: 10, maxAgents: 5 }),
+    await fleet.serve("c", { maxWorlds: 10, maxAgents: 100 }),
   ];
-  await house.tickets(12);
-  await house.matchmaker.tick();
-  await house.settle();
+  await fleet.tickets(12);
+  await fleet.matchmaker.tick();
+  await fleet.settle();
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
 
 it("worlds are placed only on servers that have all labels of their profile", async () => {
   const serverLabels = { tier: "large", "agones.dev/fleet": "games" };
-  await using house = await House.open({ profiles: [profile({ serverLabels })] });
+  await using fleet = await Fleet.open({ profiles: [profile({ serverLabels })] });
   const servers = [
-    await house.serve("a"),
-    await house.serve("b", { labels: { tier: "large" } }),
-    await house.serve("c", { labels: { ...serverLabels, tier: "small" } }),
+    await fleet.serve("a"),
+    await fleet.serve("b", { labels: { tier: "large" } }),
+    await fleet.serve("c", { labels: { ...serverLabels, tier: "small" } }),
   ];
-  const ids = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
-  servers.push(await house.serve("d", { labels: { ...serverLabels, zone: "1" } }));
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  servers.push(await fleet.serve("d", { labels: { ...serverLabels, zone: "1" } }));
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect(servers.map(({ created }) => created)).toEqual([0, 0, 0, 1]);
 });
 
 it("a match uses a spare world only on a server with the labels of its profile", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ serverLabels: { tier: "large" } })],
   });
-  const small = await house.serve("a");
+  const small = await fleet.serve("a");
   small.create("gridworld", true);
-  await house.pass(1_000);
-  expect(house.events.filter(({ kind }) => kind === "world-adopted")).toHaveLength(1);
-  const ids = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await fleet.pass(1_000);
+  expect(fleet.events.filter(({ kind }) => kind === "world-adopted")).toHaveLength(1);
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
 });
 
-/** Opens a house that spreads worlds by load, with a server for each load. */
+/** Opens a fleet that spreads worlds by load, with a server for each load. */
 async function byLoad(loads: readonly (number | undefined)[], count = 2) {
-  const house = await House.open({
+  const fleet = await Fleet.open({
     profiles: [profile({ count, placement: Placement.SPREAD_LOAD })],
   });
   const servers: SimulatedServer[] = [];
   for (const [index, load] of loads.entries()) {
-    const server = await house.serve(`server-${index}`);
+    const server = await fleet.serve(`server-${index}`);
     server.load = load;
     servers.push(server);
   }
-  await house.reportAll();
+  await fleet.reportAll();
   const created = (): number[] => servers.map(({ created }) => created);
-  return { house, servers, created, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  return { fleet, servers, created, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
 }
 
 it("worlds are spread by load: the server with the lowest load gets the world", async () => {
   await using scene = await byLoad([0.6, 0.2, 0.9]);
-  await scene.house.tickets(2);
-  await scene.house.settle();
+  await scene.fleet.tickets(2);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([0, 1, 0]);
 });
 
 it("each world that was placed a short time ago counts as a share of its server's load", async () => {
   // Of ten worlds, each counts as a tenth: the idle server gets worlds until it is as loaded as the others.
   await using scene = await byLoad([0.35, 0, 0.35]);
-  await scene.house.tickets(8);
-  await scene.house.settle();
+  await scene.fleet.tickets(8);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([0, 4, 0]);
-  await scene.house.tickets(4);
-  await scene.house.settle();
+  await scene.fleet.tickets(4);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([1, 4, 1]);
   // New reports contain the worlds, but their agents have not begun to play yet.
-  await scene.house.reportAll();
-  await scene.house.tickets(6);
-  await scene.house.settle();
+  await scene.fleet.reportAll();
+  await scene.fleet.tickets(6);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([2, 5, 2]);
 });
 
 it("a world that was placed a short time ago counts as the average of the server's other worlds", async () => {
   await using scene = await byLoad([0, 0.9]);
   const [idle] = scene.servers;
-  await scene.house.tickets(2);
-  await scene.house.settle();
+  await scene.fleet.tickets(2);
+  await scene.fleet.settle();
   for (const ticket of idle?.worlds.keys() ?? []) {
     idle?.worlds.get(ticket)?.tickets.add("an agent");
   }
   if (idle !== undefined) {
     idle.load = 0.5;
   }
-  await scene.house.pass(11_000);
+  await scene.fleet.pass(11_000);
   // The only world takes half of the server, so the server is full with the next one.
-  await scene.house.tickets(2);
-  await scene.house.settle();
+  await scene.fleet.tickets(2);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([2, 0]);
-  await scene.house.tickets(2);
-  await scene.house.settle();
+  await scene.fleet.tickets(2);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([2, 1]);
 });
 
 it("a server that reports no load counts with the used share of its seats", async () => {
   // Each world takes 10 of 40 seats.
   await using scene = await byLoad([undefined, 0.3], 10);
-  await scene.house.tickets(10);
-  await scene.house.settle();
+  await scene.fleet.tickets(10);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([1, 0]);
-  await scene.house.tickets(10);
-  await scene.house.settle();
+  await scene.fleet.tickets(10);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([2, 0]);
-  await scene.house.tickets(10);
-  await scene.house.settle();
+  await scene.fleet.tickets(10);
+  await scene.fleet.settle();
   expect(scene.created()).toEqual([2, 1]);
 });
 
 it.each([-0.1, 1.1, Number.NaN])("a report with the load %d is refused", async (load) => {
-  await using house = await House.open();
-  await house.serve("a");
+  await using fleet = await Fleet.open();
+  await fleet.serve("a");
   await expect(
-    house.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [], load }),
+    fleet.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [], load }),
   ).rejects.toThrow(`load: expected a number from 0 to 1, received ${load}`);
-  const { servers } = await house.admin.listServers({});
+  const { servers } = await fleet.admin.listServers({});
   expect(servers[0]?.load).toBeUndefined();
 });
 
 it("operators read the load that a server last reported", async () => {
   await using scene = await byLoad([0.25, undefined]);
-  const { servers } = await scene.house.admin.listServers({});
+  const { servers } = await scene.fleet.admin.listServers({});
   expect(servers.map(({ load }) => load)).toEqual([0.25, undefined]);
 });

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
+import { callsOf, eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
 import type { AllocatableServer, ServerAllocator } from "../../allocator.ts";
 import { memoryStore } from "../../store/memory-store.ts";
@@ -27,103 +27,103 @@ class Orchestrator implements ServerAllocator {
   }
 }
 
-/** Opens a house whose servers are allocated by an orchestrator. */
-async function open(options: Parameters<typeof House.open>[0] = {}) {
+/** Opens a fleet whose servers are allocated by an orchestrator. */
+async function open(options: Parameters<typeof Fleet.open>[0] = {}) {
   const orchestrator = new Orchestrator();
-  const house = await House.open({ allocator: orchestrator, ...options });
-  return { house, orchestrator, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  const fleet = await Fleet.open({ allocator: orchestrator, ...options });
+  return { fleet, orchestrator, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
 }
 
 it("a server is allocated before its first world is created, and not again", async () => {
   await using scene = await open();
-  const { house, orchestrator } = scene;
-  await house.serve("a");
+  const { fleet, orchestrator } = scene;
+  await fleet.serve("a");
   let allocate = (): void => {};
   orchestrator.pace = () => new Promise((resolve) => (allocate = resolve));
-  const first = await house.tickets(2);
-  await house.matchmaker.tick();
+  const first = await fleet.tickets(2);
+  await fleet.matchmaker.tick();
   expect(orchestrator.calls).toEqual(["a"]);
-  expect(callsOf(house, "create")).toEqual([]);
-  expect(await house.states(first)).toEqual(["MATCHED", "MATCHED"]);
+  expect(callsOf(fleet, "create")).toEqual([]);
+  expect(await fleet.states(first)).toEqual(["MATCHED", "MATCHED"]);
   allocate();
-  await house.settle();
-  expect(await house.states(first)).toEqual(["ASSIGNED", "ASSIGNED"]);
-  const second = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(second)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.settle();
+  expect(await fleet.states(first)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  const second = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(second)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect(orchestrator.calls).toEqual(["a"]);
-  expect(eventsOf(house, "server-allocated")).toEqual([
+  expect(eventsOf(fleet, "server-allocated")).toEqual([
     { kind: "server-allocated", serverId: "a" },
   ]);
 });
 
 it("worlds that wait for the same server share one allocation", async () => {
   await using scene = await open();
-  const { house, orchestrator } = scene;
-  await house.serve("a");
-  const ids = await house.tickets(6);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+  const { fleet, orchestrator } = scene;
+  await fleet.serve("a");
+  const ids = await fleet.tickets(6);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
   expect(orchestrator.calls).toEqual(["a"]);
 });
 
 it("tickets whose server cannot be allocated get a world on another server", async () => {
   await using scene = await open({ settings: { cooldownMs: 60_000 } });
-  const { house, orchestrator } = scene;
+  const { fleet, orchestrator } = scene;
   orchestrator.busy.add("a");
-  const [a, b] = [await house.serve("a"), await house.serve("b")];
-  const ids = await house.tickets(2);
-  await house.settle(1);
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
-  expect((await house.ticket(ids[0] ?? "")).error?.message).toBe('GameServer "a" is not Ready');
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  const [a, b] = [await fleet.serve("a"), await fleet.serve("b")];
+  const ids = await fleet.tickets(2);
+  await fleet.settle(1);
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  expect((await fleet.ticket(ids[0] ?? "")).error?.message).toBe('GameServer "a" is not Ready');
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect([a.created, b.created]).toEqual([0, 1]);
   expect(orchestrator.calls).toEqual(["a", "b"]);
-  expect(eventsOf(house, "allocation-failed")).toMatchObject([{ serverId: "a" }]);
+  expect(eventsOf(fleet, "allocation-failed")).toMatchObject([{ serverId: "a" }]);
 });
 
 it("a failed allocation of a server is repeated after a cooldown, once for all of the server's worlds", async () => {
   await using scene = await open({ settings: { cooldownMs: 2_000 } });
-  const { house, orchestrator } = scene;
+  const { fleet, orchestrator } = scene;
   orchestrator.busy.add("a");
-  await house.serve("a");
-  const ids = await house.tickets(4);
-  await house.settle();
+  await fleet.serve("a");
+  const ids = await fleet.tickets(4);
+  await fleet.settle();
   expect(orchestrator.calls).toEqual(["a"]);
-  await house.pass(1_000);
+  await fleet.pass(1_000);
   expect(orchestrator.calls).toEqual(["a"]);
-  await house.pass(2_000);
+  await fleet.pass(2_000);
   expect(orchestrator.calls).toEqual(["a", "a"]);
   orchestrator.busy.clear();
-  await house.pass(5_000);
-  expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+  await fleet.pass(5_000);
+  expect(await fleet.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
 });
 
 it("a profile whose servers cannot be allocated does not affect other profiles", async () => {
   const of = (tier: string) => profile({ name: tier, serverLabels: { tier } });
   await using scene = await open({ profiles: [of("small"), of("large")] });
-  const { house, orchestrator } = scene;
+  const { fleet, orchestrator } = scene;
   orchestrator.busy.add("s");
-  await house.serve("s", { labels: { tier: "small" } });
-  await house.serve("l", { labels: { tier: "large" } });
-  const small = await house.tickets(2, { profile: "small" });
-  const large = await house.tickets(2, { profile: "large" });
-  await house.settle();
-  expect(await house.states(small)).toEqual(["WAITING", "WAITING"]);
-  expect(await house.states(large)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.serve("s", { labels: { tier: "small" } });
+  await fleet.serve("l", { labels: { tier: "large" } });
+  const small = await fleet.tickets(2, { profile: "small" });
+  const large = await fleet.tickets(2, { profile: "large" });
+  await fleet.settle();
+  expect(await fleet.states(small)).toEqual(["WAITING", "WAITING"]);
+  expect(await fleet.states(large)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("a server that the orchestrator does not manage gets worlds", async () => {
   await using scene = await open();
-  const { house, orchestrator } = scene;
+  const { fleet, orchestrator } = scene;
   orchestrator.unmanaged.add("a");
-  await house.serve("a");
-  const ids = await house.tickets(4);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+  await fleet.serve("a");
+  const ids = await fleet.tickets(4);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
   expect(orchestrator.calls).toEqual(["a"]);
-  expect(eventsOf(house, "server-allocated")).toEqual([]);
+  expect(eventsOf(fleet, "server-allocated")).toEqual([]);
 });
 
 it("an allocation holds while the server registers again and while another matchmaker leads", async () => {
@@ -131,52 +131,52 @@ it("an allocation holds while the server registers again and while another match
   const store = memoryStore({ time });
   const shared = { time, store: { ...store, close: async () => {} }, newId: () => randomUUID() };
   await using scene = await open(shared);
-  const { house, orchestrator } = scene;
-  const server = await house.serve("a");
-  await house.tickets(2);
-  await house.settle();
-  await house.register(server);
-  await house.tickets(2);
-  await house.settle();
+  const { fleet, orchestrator } = scene;
+  const server = await fleet.serve("a");
+  await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.register(server);
+  await fleet.tickets(2);
+  await fleet.settle();
   expect(server.created).toBe(2);
   expect(orchestrator.calls).toEqual(["a"]);
-  await house.matchmaker.close();
+  await fleet.matchmaker.close();
   time.advance(10_000);
-  await using next = await open({ ...shared, servers: house.servers });
-  await next.house.tickets(2);
-  await next.house.settle();
+  await using next = await open({ ...shared, servers: fleet.servers });
+  await next.fleet.tickets(2);
+  await next.fleet.settle();
   expect(server.created).toBe(3);
   expect(next.orchestrator.calls).toEqual([]);
 });
 
 it("no world is created if the match ends while its server is being allocated", async () => {
   await using scene = await open();
-  const { house, orchestrator } = scene;
-  const server = await house.serve("a");
+  const { fleet, orchestrator } = scene;
+  const server = await fleet.serve("a");
   let allocate = (): void => {};
   orchestrator.pace = () => new Promise((resolve) => (allocate = resolve));
-  const ids = await house.tickets(2);
-  await house.matchmaker.tick();
-  await house.registry.deregisterServer({ serverId: "a" });
-  house.time.advance(1_000);
-  await house.matchmaker.tick();
+  const ids = await fleet.tickets(2);
+  await fleet.matchmaker.tick();
+  await fleet.registry.deregisterServer({ serverId: "a" });
+  fleet.time.advance(1_000);
+  await fleet.matchmaker.tick();
   allocate();
-  await house.settle();
+  await fleet.settle();
   expect(server.created).toBe(0);
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
 });
 
 it("among servers with equally many free seats, an allocated server gets the world", async () => {
   await using scene = await open();
-  const { house, orchestrator } = scene;
-  const b = await house.serve("b");
-  await house.tickets(2);
-  await house.settle();
-  await house.pass(1_000);
-  await house.serve("a");
+  const { fleet, orchestrator } = scene;
+  const b = await fleet.serve("b");
+  await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.pass(1_000);
+  await fleet.serve("a");
   b.worlds.clear();
-  await house.pass(2_000);
-  expect(house.matchmaker.counts().worlds).toBe(1);
+  await fleet.pass(2_000);
+  expect(fleet.matchmaker.counts().worlds).toBe(1);
   expect(orchestrator.calls).toEqual(["b"]);
   expect(b.created).toBe(2);
 });

@@ -1,157 +1,157 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
+import { callsOf, eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 
-/** Opens a house in which each match has one agent, with server "a". */
-async function open(maxWorlds = 10, options: Parameters<typeof House.open>[0] = {}) {
-  const house = await House.open({ profiles: [profile({ count: 1 })], ...options });
-  const server = await house.serve("a", { maxWorlds });
-  forgetCalls(house);
+/** Opens a fleet in which each match has one agent, with server "a". */
+async function open(maxWorlds = 10, options: Parameters<typeof Fleet.open>[0] = {}) {
+  const fleet = await Fleet.open({ profiles: [profile({ count: 1 })], ...options });
+  const server = await fleet.serve("a", { maxWorlds });
+  forgetCalls(fleet);
   /** Assigns a ticket and cancels it before its agent joins: the seat stays reserved. */
   const cancelOne = async (): Promise<void> => {
-    const [id = ""] = await house.tickets(1);
-    await house.settle();
-    expect(await house.states([id])).toEqual(["ASSIGNED"]);
-    await house.frontend.cancelTicket({ ticketId: id });
+    const [id = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await fleet.states([id])).toEqual(["ASSIGNED"]);
+    await fleet.frontend.cancelTicket({ ticketId: id });
   };
-  return { house, server, cancelOne, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  return { fleet, server, cancelOne, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
 }
 
 /** Forgets the calls so far: a registration also checks the server. */
-function forgetCalls({ servers }: House): void {
+function forgetCalls({ servers }: Fleet): void {
   servers.calls.length = 0;
 }
 
-const checks = (house: House): number => callsOf(house, "check").length;
+const checks = (fleet: Fleet): number => callsOf(fleet, "check").length;
 
 describe("a suspect server", () => {
   it("gets no agents while it does not answer, and gets agents once it has reported again", async () => {
     await using scene = await open();
-    const { house, server, cancelOne } = scene;
+    const { fleet, server, cancelOne } = scene;
     await cancelOne();
     server.isUp = false;
-    await house.settle();
-    expect(checks(house)).toBe(1);
-    const ids = await house.tickets(1);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["WAITING"]);
+    await fleet.settle();
+    expect(checks(fleet)).toBe(1);
+    const ids = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["WAITING"]);
     server.isUp = true;
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["WAITING"]);
-    await house.report(server);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["WAITING"]);
+    await fleet.report(server);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED"]);
   });
 
   it("gets agents once it has registered again", async () => {
     await using scene = await open();
-    const { house, server, cancelOne } = scene;
+    const { fleet, server, cancelOne } = scene;
     await cancelOne();
     server.isUp = false;
-    await house.settle();
+    await fleet.settle();
     server.isUp = true;
-    await house.register(server);
-    const ids = await house.tickets(1);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+    await fleet.register(server);
+    const ids = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED"]);
   });
 
   it("that was removed gets agents as soon as a server registers under its id", async () => {
     await using scene = await open();
-    const { house, server, cancelOne } = scene;
+    const { fleet, server, cancelOne } = scene;
     await cancelOne();
     server.isUp = false;
-    await house.settle();
-    await house.registry.deregisterServer({ serverId: "a" });
-    await house.pass(1_000);
-    expect(eventsOf(house, "server-gone")).toHaveLength(1);
+    await fleet.settle();
+    await fleet.registry.deregisterServer({ serverId: "a" });
+    await fleet.pass(1_000);
+    expect(eventsOf(fleet, "server-gone")).toHaveLength(1);
     server.isUp = true;
     server.worlds.clear();
-    await house.register(server);
-    const ids = await house.tickets(1);
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+    await fleet.register(server);
+    const ids = await fleet.tickets(1);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED"]);
   });
 
   it("is checked again if another agent cancels its ticket after a new report", async () => {
     await using scene = await open(2);
-    const { house, server, cancelOne } = scene;
-    const [second = ""] = await house.tickets(1);
-    await house.settle();
+    const { fleet, server, cancelOne } = scene;
+    const [second = ""] = await fleet.tickets(1);
+    await fleet.settle();
     await cancelOne();
     server.isUp = false;
-    await house.settle();
-    expect(checks(house)).toBe(1);
+    await fleet.settle();
+    expect(checks(fleet)).toBe(1);
     // The server is full, so it is not among the servers with room.
-    await house.report(server);
-    await house.frontend.cancelTicket({ ticketId: second });
-    await house.settle();
-    expect(checks(house)).toBe(2);
+    await fleet.report(server);
+    await fleet.frontend.cancelTicket({ ticketId: second });
+    await fleet.settle();
+    expect(checks(fleet)).toBe(2);
   });
 
   it("is checked once, however many agents cancel their tickets before it reports", async () => {
     await using scene = await open();
-    const { house, server, cancelOne } = scene;
-    const others = await house.tickets(2);
-    await house.settle();
+    const { fleet, server, cancelOne } = scene;
+    const others = await fleet.tickets(2);
+    await fleet.settle();
     await cancelOne();
     server.isUp = false;
-    await house.settle();
+    await fleet.settle();
     for (const ticketId of others) {
-      await house.frontend.cancelTicket({ ticketId });
-      await house.settle();
+      await fleet.frontend.cancelTicket({ ticketId });
+      await fleet.settle();
     }
-    expect(checks(house)).toBe(1);
+    expect(checks(fleet)).toBe(1);
   });
 
   it("is checked once for each cancelled ticket, however long the ticket's seat stays reserved", async () => {
     await using scene = await open();
-    const { house, cancelOne } = scene;
+    const { fleet, cancelOne } = scene;
     await cancelOne();
-    await house.settle();
-    expect(checks(house)).toBe(1);
-    await house.pass(10_000);
-    expect(checks(house)).toBe(1);
+    await fleet.settle();
+    expect(checks(fleet)).toBe(1);
+    await fleet.pass(10_000);
+    expect(checks(fleet)).toBe(1);
   });
 
   it("is not checked twice at a time", async () => {
     await using scene = await open();
-    const { house, server, cancelOne } = scene;
-    const [second = ""] = await house.tickets(1);
-    await house.settle();
-    const release = house.servers.hold("check");
+    const { fleet, server, cancelOne } = scene;
+    const [second = ""] = await fleet.tickets(1);
+    await fleet.settle();
+    const release = fleet.servers.hold("check");
     await cancelOne();
-    await house.matchmaker.tick();
-    expect(checks(house)).toBe(1);
-    await house.report(server);
-    await house.frontend.cancelTicket({ ticketId: second });
-    const ids = await house.tickets(1);
-    await house.matchmaker.tick();
-    expect(checks(house)).toBe(1);
+    await fleet.matchmaker.tick();
+    expect(checks(fleet)).toBe(1);
+    await fleet.report(server);
+    await fleet.frontend.cancelTicket({ ticketId: second });
+    const ids = await fleet.tickets(1);
+    await fleet.matchmaker.tick();
+    expect(checks(fleet)).toBe(1);
     // The server is suspect again until it answers the pending check.
-    expect(await house.states(ids)).toEqual(["WAITING"]);
+    expect(await fleet.states(ids)).toEqual(["WAITING"]);
     release();
-    await house.settle();
-    expect(await house.states(ids)).toEqual(["ASSIGNED"]);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED"]);
   });
 
   it("gets agents as soon as it has answered, before the next regular tick", async () => {
     const settings = { tickMs: 3_600_000, minTickMs: 20, leaderLeaseMs: 36_000_000 };
     await using scene = await open(10, { settings, run: true });
-    const { house } = scene;
+    const { fleet } = scene;
     // Only a wake ends the pause between two ticks so early.
     const stateOf = async (id: string): Promise<string | undefined> => {
-      house.time.advance(20);
-      const [state] = await house.states([id]);
+      fleet.time.advance(20);
+      const [state] = await fleet.states([id]);
       return state;
     };
-    const [first = ""] = await house.tickets(1);
+    const [first = ""] = await fleet.tickets(1);
     await expect.poll(() => stateOf(first)).toBe("ASSIGNED");
-    const release = house.servers.hold("check");
-    await house.frontend.cancelTicket({ ticketId: first });
-    const [second = ""] = await house.tickets(1);
-    await expect.poll(() => stateOf(second).then(() => checks(house))).toBe(1);
+    const release = fleet.servers.hold("check");
+    await fleet.frontend.cancelTicket({ ticketId: first });
+    const [second = ""] = await fleet.tickets(1);
+    await expect.poll(() => stateOf(second).then(() => checks(fleet))).toBe(1);
     for (let turn = 0; turn < 30; turn++) {
       await setImmediate();
       expect(await stateOf(second)).toBe("WAITING");
@@ -163,19 +163,19 @@ describe("a suspect server", () => {
 
 it("a server that has answered is not trusted under a later registration of its id", async () => {
   await using scene = await open(10, { settings: { tickMs: 10 } });
-  const { house, server, cancelOne } = scene;
+  const { fleet, server, cancelOne } = scene;
   await cancelOne();
-  await house.settle();
-  expect(checks(house)).toBe(1);
-  await house.registry.deregisterServer({ serverId: "a" });
+  await fleet.settle();
+  expect(checks(fleet)).toBe(1);
+  await fleet.registry.deregisterServer({ serverId: "a" });
   server.isUp = false;
-  await house.pass(50, 10);
-  expect(eventsOf(house, "server-gone")).toHaveLength(1);
+  await fleet.pass(50, 10);
+  expect(eventsOf(fleet, "server-gone")).toHaveLength(1);
   server.isUp = true;
   server.worlds.clear();
-  await house.register(server);
-  forgetCalls(house);
+  await fleet.register(server);
+  forgetCalls(fleet);
   await cancelOne();
-  await house.settle();
-  expect(checks(house)).toBe(1);
+  await fleet.settle();
+  expect(checks(fleet)).toBe(1);
 });

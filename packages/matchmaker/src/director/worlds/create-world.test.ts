@@ -3,120 +3,120 @@ import { Code } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { callsOf, eventsOf, House, profile } from "../../../testing/house.ts";
+import { callsOf, eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
 import { sharedStore } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 
 it("a create names the world type only if the server has several types", async () => {
-  await using house = await House.open();
-  const several = await house.serve("a", { worldTypes: ["other", "gridworld"], maxWorlds: 1 });
-  const one = await house.serve("b", { maxWorlds: 1 });
-  const ids = await house.tickets(4);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+  await using fleet = await Fleet.open();
+  const several = await fleet.serve("a", { worldTypes: ["other", "gridworld"], maxWorlds: 1 });
+  const one = await fleet.serve("b", { maxWorlds: 1 });
+  const ids = await fleet.tickets(4);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
   expect(several.namedTypes).toEqual(["gridworld"]);
   expect(one.namedTypes).toEqual([undefined]);
 });
 
-/** Opens a house in which 60 worlds are to be created on server "a" at once. */
-async function crowded(options: Parameters<typeof House.open>[0] = {}) {
+/** Opens a fleet in which 60 worlds are to be created on server "a" at once. */
+async function crowded(options: Parameters<typeof Fleet.open>[0] = {}) {
   const settings = { maxCreatesPerServer: 100 };
-  const house = await House.open({ profiles: [profile({ count: 1 })], settings, ...options });
-  const server = await house.serve("a", { maxWorlds: 100, maxAgents: 100 });
-  await house.tickets(60);
-  return { house, server, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  const fleet = await Fleet.open({ profiles: [profile({ count: 1 })], settings, ...options });
+  const server = await fleet.serve("a", { maxWorlds: 100, maxAgents: 100 });
+  await fleet.tickets(60);
+  return { fleet, server, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
 }
 
 it("a tick starts the first creates, and the others are started while the next ticks may run", async () => {
   await using scene = await crowded();
-  const { house, server } = scene;
-  await house.matchmaker.tick();
-  expect(callsOf(house, "create")).toHaveLength(25);
-  await house.matchmaker.settled();
+  const { fleet, server } = scene;
+  await fleet.matchmaker.tick();
+  expect(callsOf(fleet, "create")).toHaveLength(25);
+  await fleet.matchmaker.settled();
   expect(server.created).toBe(60);
 });
 
 it("a matchmaker that no longer leads starts no more creates", async () => {
   const time = manualTime(startMs);
   const store = memoryStore({ time });
-  await using other = await House.open({ time, store: sharedStore(store) });
+  await using other = await Fleet.open({ time, store: sharedStore(store) });
   await using scene = await crowded({ time, store: sharedStore(store) });
-  const { house, server } = scene;
+  const { fleet, server } = scene;
   other.servers.add(server);
-  await house.matchmaker.tick();
+  await fleet.matchmaker.tick();
   time.advance(60_000);
   await other.matchmaker.tick();
   expect(other.matchmaker.isLeading).toBe(true);
-  await house.matchmaker.tick();
-  await house.matchmaker.settled();
-  expect(callsOf(house, "create")).toHaveLength(25);
+  await fleet.matchmaker.tick();
+  await fleet.matchmaker.settled();
+  expect(callsOf(fleet, "create")).toHaveLength(25);
 });
 
 it("the tickets of a match whose profile is deleted before its world is created wait again, with the reason", async () => {
-  await using house = await House.open({ settings: { maxCreatesPerServer: 1 } });
+  await using fleet = await Fleet.open({ settings: { maxCreatesPerServer: 1 } });
   let create = (): void => {};
   const created = new Promise<void>((resolve) => {
     create = resolve;
   });
-  house.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
-  const server = await house.serve("a");
-  const ids = await house.tickets(4);
-  await house.matchmaker.tick();
-  expect(await house.states(ids)).toEqual(ids.map(() => "MATCHED"));
-  await house.admin.deleteProfile({ name: "any" });
+  fleet.servers.pace = (what) => (what === "create" ? created : Promise.resolve());
+  const server = await fleet.serve("a");
+  const ids = await fleet.tickets(4);
+  await fleet.matchmaker.tick();
+  expect(await fleet.states(ids)).toEqual(ids.map(() => "MATCHED"));
+  await fleet.admin.deleteProfile({ name: "any" });
   create();
-  await house.pass(2_000);
+  await fleet.pass(2_000);
   expect(server.created).toBe(1);
-  expect(await house.states(ids.slice(2))).toEqual(["WAITING", "WAITING"]);
-  expect((await house.ticket(ids[2] ?? "")).error).toMatchObject({
+  expect(await fleet.states(ids.slice(2))).toEqual(["WAITING", "WAITING"]);
+  expect((await fleet.ticket(ids[2] ?? "")).error).toMatchObject({
     code: Code.Unavailable,
     message: "the profile was deleted before the world was created",
   });
 });
 
 it("a failed create is reported, and each failure in a row doubles the pause of its server", async () => {
-  await using house = await House.open({ settings: { cooldownMs: 1_000 } });
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open({ settings: { cooldownMs: 1_000 } });
+  const server = await fleet.serve("a");
   const full = () => new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full");
   const failures = () =>
-    house.events.filter((event) => event.kind === "world-failed" && event.what === "create");
+    fleet.events.filter((event) => event.kind === "world-failed" && event.what === "create");
   server.createErrors.push(full(), full());
-  await house.tickets(2);
-  await house.settle();
+  await fleet.tickets(2);
+  await fleet.settle();
   expect(failures()).toMatchObject([{ serverId: "a", error: { code: "RESOURCE_EXHAUSTED" } }]);
-  await house.pass(1_000);
+  await fleet.pass(1_000);
   expect(failures()).toHaveLength(2);
-  await house.pass(1_000);
+  await fleet.pass(1_000);
   expect(server.created).toBe(0);
-  await house.pass(1_000);
+  await fleet.pass(1_000);
   expect(server.created).toBe(1);
   // A create that succeeds ends the failures in a row.
   server.createErrors.push(full());
-  await house.tickets(2);
-  await house.settle();
+  await fleet.tickets(2);
+  await fleet.settle();
   expect(failures()).toHaveLength(3);
-  await house.pass(1_000);
+  await fleet.pass(1_000);
   expect(server.created).toBe(2);
 });
 
 it("a filled seat is reported once, with the waiting time of its ticket", async () => {
-  await using house = await House.open({ profiles: [profile({ backfill: true })] });
-  const server = await house.serve("a");
-  const [first = "", second = ""] = await house.tickets(2);
-  await house.settle();
-  await house.joinAll([first, second]);
-  await house.pass(1_000);
-  const [late = ""] = await house.tickets(1);
-  house.time.advance(2_000);
+  await using fleet = await Fleet.open({ profiles: [profile({ backfill: true })] });
+  const server = await fleet.serve("a");
+  const [first = "", second = ""] = await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.joinAll([first, second]);
+  await fleet.pass(1_000);
+  const [late = ""] = await fleet.tickets(1);
+  fleet.time.advance(2_000);
   server.worlds.get("gridworld-1")?.tickets.delete(first);
-  await house.reportAll();
-  await house.settle();
-  await house.reportAll();
-  await house.settle();
-  expect(await house.states([late])).toEqual(["ASSIGNED"]);
-  const { matchId } = await house.ticket(late);
-  const assigned = house.events.filter(({ kind }) => kind === "assigned");
+  await fleet.reportAll();
+  await fleet.settle();
+  await fleet.reportAll();
+  await fleet.settle();
+  expect(await fleet.states([late])).toEqual(["ASSIGNED"]);
+  const { matchId } = await fleet.ticket(late);
+  const assigned = fleet.events.filter(({ kind }) => kind === "assigned");
   expect(assigned).toHaveLength(2);
   expect(assigned[1]).toMatchObject({
     matchId,
@@ -135,15 +135,15 @@ const unreachable = () =>
   new DmEnvRpcError("UNAVAILABLE", "connection refused", { origin: "connection" });
 
 it("a world that is created for a match is reported, and so are its assignments", async () => {
-  await using house = await House.open();
-  await house.serve("a");
-  const ids = await house.tickets(2);
-  await house.settle();
-  const { matchId } = await house.ticket(ids[0] ?? "");
-  expect(eventsOf(house, "world-created")).toEqual([
+  await using fleet = await Fleet.open();
+  await fleet.serve("a");
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  const { matchId } = await fleet.ticket(ids[0] ?? "");
+  expect(eventsOf(fleet, "world-created")).toEqual([
     { kind: "world-created", serverId: "a", worldName: "gridworld-1" },
   ]);
-  expect(eventsOf(house, "assigned")).toEqual([
+  expect(eventsOf(fleet, "assigned")).toEqual([
     {
       kind: "assigned",
       matchId,
@@ -157,51 +157,51 @@ it("a world that is created for a match is reported, and so are its assignments"
 });
 
 it("tickets of a profile whose settings are refused fail with the reason", async () => {
-  await using house = await House.open();
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a");
   server.createErrors.push(settingsFault());
-  const ids = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
-  expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["FAILED", "FAILED"]);
+  expect((await fleet.ticket(ids[0] ?? "")).error).toMatchObject({
     code: Code.FailedPrecondition,
     message: 'the world settings of profile "any" were refused: there is no such map',
   });
   // Neither the server nor its other worlds are at fault.
-  const more = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  const more = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(more)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("refused settings pause the creation of spare worlds", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ precreatedWorlds: 1 })],
     settings: { cooldownMs: 10_000 },
   });
-  const server = await house.serve("a");
+  const server = await fleet.serve("a");
   server.createErrors.push(settingsFault());
-  await house.pass(5_000);
-  expect(callsOf(house, "create")).toHaveLength(1);
-  await house.pass(10_000);
+  await fleet.pass(5_000);
+  expect(callsOf(fleet, "create")).toHaveLength(1);
+  await fleet.pass(10_000);
   expect(server.created).toBe(1);
 });
 
 it("tickets fail with the reason after maxAttempts creates of their world have failed", async () => {
-  await using house = await House.open({ settings: { maxAttempts: 3, cooldownMs: 1_000 } });
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open({ settings: { maxAttempts: 3, cooldownMs: 1_000 } });
+  const server = await fleet.serve("a");
   server.createErrors.push(worldFault(), worldFault(), worldFault());
-  const ids = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
-  expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  expect((await fleet.ticket(ids[0] ?? "")).error).toMatchObject({
     code: Code.Unavailable,
     message: "the world did not start",
   });
-  await house.pass(2_000);
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
-  await house.pass(3_000);
-  expect(await house.states(ids)).toEqual(["FAILED", "FAILED"]);
-  expect((await house.ticket(ids[0] ?? "")).error).toMatchObject({
+  await fleet.pass(2_000);
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await fleet.pass(3_000);
+  expect(await fleet.states(ids)).toEqual(["FAILED", "FAILED"]);
+  expect((await fleet.ticket(ids[0] ?? "")).error).toMatchObject({
     code: Code.FailedPrecondition,
     message:
       'a world for profile "any" could not be created in 3 attempts: the world did not start',
@@ -210,99 +210,99 @@ it("tickets fail with the reason after maxAttempts creates of their world have f
 });
 
 it("creates that fail because a server is full do not count as attempts", async () => {
-  await using house = await House.open({ settings: { maxAttempts: 1, cooldownMs: 1_000 } });
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open({ settings: { maxAttempts: 1, cooldownMs: 1_000 } });
+  const server = await fleet.serve("a");
   server.createErrors.push(new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full"));
-  const ids = await house.tickets(2);
-  await house.settle();
-  expect(await house.states(ids)).toEqual(["WAITING", "WAITING"]);
-  await house.pass(2_000);
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  await fleet.pass(2_000);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it("a world type that fails to start on a server is paused there, and other types are not", async () => {
-  await using house = await House.open({
+  await using fleet = await Fleet.open({
     profiles: [profile({ worldType: "bad" }), profile({ name: "good", worldType: "good" })],
     settings: { cooldownMs: 10_000 },
   });
-  const server = await house.serve("a", { worldTypes: ["bad", "good"] });
+  const server = await fleet.serve("a", { worldTypes: ["bad", "good"] });
   server.createErrors.push(worldFault());
-  const bad = await house.tickets(2, { profile: "any" });
-  await house.settle();
-  const good = await house.tickets(2, { profile: "good" });
-  await house.pass(5_000);
-  expect(await house.states([...bad, ...good])).toEqual([
+  const bad = await fleet.tickets(2, { profile: "any" });
+  await fleet.settle();
+  const good = await fleet.tickets(2, { profile: "good" });
+  await fleet.pass(5_000);
+  expect(await fleet.states([...bad, ...good])).toEqual([
     "WAITING",
     "WAITING",
     "ASSIGNED",
     "ASSIGNED",
   ]);
-  await house.pass(6_000);
-  expect(await house.states(bad)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  await fleet.pass(6_000);
+  expect(await fleet.states(bad)).toEqual(["ASSIGNED", "ASSIGNED"]);
   // A create that succeeds ends the failures in a row.
   server.createErrors.push(worldFault());
-  const last = await house.tickets(2, { profile: "any" });
-  await house.pass(11_000);
-  expect(await house.states(last)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  const last = await fleet.tickets(2, { profile: "any" });
+  await fleet.pass(11_000);
+  expect(await fleet.states(last)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
 it.each([
   ["cannot be reached is not used before it reports again", unreachable(), 0],
   ["is full is used again after its cooldown", new DmEnvRpcError("RESOURCE_EXHAUSTED", "full"), 1],
 ])("a server that %s", async (_, error, created) => {
-  await using house = await House.open({ settings: { cooldownMs: 1_000 } });
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open({ settings: { cooldownMs: 1_000 } });
+  const server = await fleet.serve("a");
   server.createErrors.push(error);
-  await house.tickets(2);
-  await house.settle();
-  house.time.advance(2_000);
-  await house.settle();
+  await fleet.tickets(2);
+  await fleet.settle();
+  fleet.time.advance(2_000);
+  await fleet.settle();
   expect(server.created).toBe(created);
-  await house.report(server);
-  await house.settle();
+  await fleet.report(server);
+  await fleet.settle();
   expect(server.created).toBe(1);
 });
 
 it("tickets that wait again after a failed create may do so for awayMs without being watched or read", async () => {
-  await using house = await House.open({ settings: { ticketLeaseMs: 2_000, awayMs: 20_000 } });
-  const server = await house.serve("a");
-  const release = house.servers.hold("create");
-  await house.tickets(2);
-  await house.matchmaker.tick();
+  await using fleet = await Fleet.open({ settings: { ticketLeaseMs: 2_000, awayMs: 20_000 } });
+  const server = await fleet.serve("a");
+  const release = fleet.servers.hold("create");
+  await fleet.tickets(2);
+  await fleet.matchmaker.tick();
   server.isUp = false;
-  house.time.advance(5_000);
+  fleet.time.advance(5_000);
   release();
-  await house.settle();
+  await fleet.settle();
   for (let second = 0; second < 15; second++) {
-    house.time.advance(1_000);
-    await house.settle(1);
+    fleet.time.advance(1_000);
+    await fleet.settle(1);
   }
-  expect(house.matchmaker.counts().tickets).toMatchObject({ waiting: 2, failed: 0 });
+  expect(fleet.matchmaker.counts().tickets).toMatchObject({ waiting: 2, failed: 0 });
 });
 
 it("matches that were placed on a server before it drains still get their worlds", async () => {
-  await using house = await House.open({ settings: { maxCreatesPerServer: 1 } });
-  const release = house.servers.hold("create");
-  const server = await house.serve("a");
-  const ids = await house.tickets(4);
-  await house.matchmaker.tick();
-  expect(callsOf(house, "create")).toHaveLength(1);
-  await house.registry.drainServer({ serverId: "a" });
+  await using fleet = await Fleet.open({ settings: { maxCreatesPerServer: 1 } });
+  const release = fleet.servers.hold("create");
+  const server = await fleet.serve("a");
+  const ids = await fleet.tickets(4);
+  await fleet.matchmaker.tick();
+  expect(callsOf(fleet, "create")).toHaveLength(1);
+  await fleet.registry.drainServer({ serverId: "a" });
   release();
-  await house.pass(2_000);
+  await fleet.pass(2_000);
   expect(server.created).toBe(2);
-  expect(await house.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+  expect(await fleet.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
 });
 
 it("a server has at most maxCreatesPerServer creates in progress", async () => {
-  await using house = await House.open({ settings: { maxCreatesPerServer: 2 } });
-  const release = house.servers.hold("create");
-  await house.serve("a");
-  await house.tickets(10);
-  await house.matchmaker.tick();
-  await house.matchmaker.tick();
-  expect(callsOf(house, "create")).toHaveLength(2);
+  await using fleet = await Fleet.open({ settings: { maxCreatesPerServer: 2 } });
+  const release = fleet.servers.hold("create");
+  await fleet.serve("a");
+  await fleet.tickets(10);
+  await fleet.matchmaker.tick();
+  await fleet.matchmaker.tick();
+  expect(callsOf(fleet, "create")).toHaveLength(2);
   release();
-  await house.settle(5);
-  expect(callsOf(house, "create")).toHaveLength(5);
+  await fleet.settle(5);
+  expect(callsOf(fleet, "create")).toHaveLength(5);
 });

@@ -2,7 +2,7 @@
 
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { House } from "../../../testing/house.ts";
+import { Fleet } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
 import { storeWithOutage } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
@@ -11,20 +11,20 @@ import { WorldTasks } from "./world-tasks.ts";
 it("a failed create that cannot be undone because the store is unavailable is reported, and undone later", async () => {
   const time = manualTime(startMs);
   const { store, outage } = storeWithOutage(memoryStore({ time }), "commit");
-  await using house = await House.open({ time, store });
-  const server = await house.serve("a");
+  await using fleet = await Fleet.open({ time, store });
+  const server = await fleet.serve("a");
   server.createErrors.push(new Error("the network is down"));
-  house.servers.pace = async () => {
+  fleet.servers.pace = async () => {
     outage.isOn = true;
   };
-  const ids = await house.tickets(2);
-  await house.settle(1);
-  const kinds = (): string[] => house.events.map(({ kind }) => kind);
+  const ids = await fleet.tickets(2);
+  await fleet.settle(1);
+  const kinds = (): string[] => fleet.events.map(({ kind }) => kind);
   expect(kinds()).toContain("store-failed");
   outage.isOn = false;
-  house.servers.pace = async () => {};
-  await house.pass(5_000);
-  expect(await house.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  fleet.servers.pace = async () => {};
+  await fleet.pass(5_000);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect(kinds()).not.toContain("step-failed");
 });
 

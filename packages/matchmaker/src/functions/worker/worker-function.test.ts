@@ -2,39 +2,39 @@
 import { create } from "@bufbuild/protobuf";
 import { MatchFunctionSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it, onTestFinished } from "vitest";
-import { eventsOf, House, profile } from "../../../testing/house.ts";
+import { eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import type { MatchProposal } from "../match-function.ts";
 import { workerFunction } from "./worker-function.ts";
 
 const module = new URL("../../../testing/programs/match-functions.ts", import.meta.url);
 
-/** Opens a house with two profiles: one calls an export of the module in a worker, the other a built-in function. */
-async function open(name: string, source = module): Promise<House> {
+/** Opens a fleet with two profiles: one calls an export of the module in a worker, the other a built-in function. */
+async function open(name: string, source = module): Promise<Fleet> {
   const author = workerFunction(source, name);
   onTestFinished(() => author[Symbol.asyncDispose]());
   const matchFunction = create(MatchFunctionSchema, {
     function: { case: "custom", value: { name: "author", parameters: { map: "night" } } },
   });
   const profiles = [profile({ name: "authors", matchFunction, seats: 2 }), profile()];
-  const house = await House.open({ profiles, functions: { author } });
-  await house.serve("a");
-  return house;
+  const fleet = await Fleet.open({ profiles, functions: { author } });
+  await fleet.serve("a");
+  return fleet;
 }
 
 /** Ticks until tickets have these states, without moving the clock. */
-async function expectStates(house: House, ids: readonly string[], state: string): Promise<void> {
+async function expectStates(fleet: Fleet, ids: readonly string[], state: string): Promise<void> {
   const states = async () => {
-    await house.settle(1);
-    return await house.states(ids);
+    await fleet.settle(1);
+    return await fleet.states(ids);
   };
   await expect.poll(states, { timeout: 60_000 }).toEqual(ids.map(() => state));
 }
 
 /** Ticks until the function has failed, and returns the messages. */
-async function failures(house: House): Promise<readonly string[]> {
-  const messages = () => eventsOf(house, "bad-proposal").map(({ error }) => error.message);
+async function failures(fleet: Fleet): Promise<readonly string[]> {
+  const messages = () => eventsOf(fleet, "bad-proposal").map(({ error }) => error.message);
   const failed = async () => {
-    await house.settle(1);
+    await fleet.settle(1);
     return messages().length;
   };
   await expect.poll(failed, { timeout: 60_000 }).toBeGreaterThan(0);
@@ -42,44 +42,44 @@ async function failures(house: House): Promise<readonly string[]> {
 }
 
 it("a match function in a worker thread matches tickets, with its parameters", async () => {
-  await using house = await open("inPairs");
-  const ids = await house.tickets(4, { profile: "authors" });
-  await expectStates(house, ids, "ASSIGNED");
-  const { assignment } = await house.ticket(ids[0] ?? "");
+  await using fleet = await open("inPairs");
+  const ids = await fleet.tickets(4, { profile: "authors" });
+  await expectStates(fleet, ids, "ASSIGNED");
+  const { assignment } = await fleet.ticket(ids[0] ?? "");
   expect(assignment?.data).toEqual({ isMainThread: false, map: "night" });
-  const later = await house.tickets(2, { profile: "authors" });
-  await expectStates(house, later, "ASSIGNED");
-  expect(eventsOf(house, "bad-proposal")).toEqual([]);
+  const later = await fleet.tickets(2, { profile: "authors" });
+  await expectStates(fleet, later, "ASSIGNED");
+  expect(eventsOf(fleet, "bad-proposal")).toEqual([]);
 });
 
 it("proposals for which servers have no room are made later", async () => {
-  await using house = await open("inPairs");
-  const ids = await house.tickets(100, { profile: "authors" });
-  await expectStates(house, ids.slice(0, 20), "ASSIGNED");
-  await house.serve("b", { maxWorlds: 100, maxAgents: 200 });
-  await expectStates(house, ids, "ASSIGNED");
-  expect(eventsOf(house, "bad-proposal")).toEqual([]);
+  await using fleet = await open("inPairs");
+  const ids = await fleet.tickets(100, { profile: "authors" });
+  await expectStates(fleet, ids.slice(0, 20), "ASSIGNED");
+  await fleet.serve("b", { maxWorlds: 100, maxAgents: 200 });
+  await expectStates(fleet, ids, "ASSIGNED");
+  expect(eventsOf(fleet, "bad-proposal")).toEqual([]);
 });
 
 it("a function that never returns is terminated, and called again in another thread", async () => {
-  await using house = await open("endless");
-  const first = await house.tickets(2, { profile: "authors" });
-  await expectStates(house, first, "ASSIGNED");
-  const [stuck = ""] = await house.tickets(1, {
+  await using fleet = await open("endless");
+  const first = await fleet.tickets(2, { profile: "authors" });
+  await expectStates(fleet, first, "ASSIGNED");
+  const [stuck = ""] = await fleet.tickets(1, {
     profile: "authors",
     searchFields: { tags: ["endless"] },
   });
-  const others = await house.tickets(2, { profile: "any" });
-  await expectStates(house, others, "ASSIGNED");
-  house.time.advance(1_000);
-  expect(await failures(house)).toEqual([
+  const others = await fleet.tickets(2, { profile: "any" });
+  await expectStates(fleet, others, "ASSIGNED");
+  fleet.time.advance(1_000);
+  expect(await failures(fleet)).toEqual([
     "the match function did not finish within 1000 ms; its earlier proposals are used: 0 (limit: matchFunctionMs)",
   ]);
-  await house.frontend.cancelTicket({ ticketId: stuck });
-  const second = await house.tickets(2, { profile: "authors" });
+  await fleet.frontend.cancelTicket({ ticketId: stuck });
+  const second = await fleet.tickets(2, { profile: "authors" });
   // Ends the cooldown of the function.
-  house.time.advance(1_000);
-  await expectStates(house, second, "ASSIGNED");
+  fleet.time.advance(1_000);
+  await expectStates(fleet, second, "ASSIGNED");
 });
 
 it("proposals are received as they are made, even if the function never returns", async () => {
@@ -98,10 +98,10 @@ it("proposals are received as they are made, even if the function never returns"
 });
 
 it("the proposals before an error are used", async () => {
-  await using house = await open("failing");
-  const ids = await house.tickets(2, { profile: "authors" });
-  await expectStates(house, ids, "ASSIGNED");
-  expect(await failures(house)).toContain("division by zero");
+  await using fleet = await open("failing");
+  const ids = await fleet.tickets(2, { profile: "authors" });
+  await expectStates(fleet, ids, "ASSIGNED");
+  expect(await failures(fleet)).toContain("division by zero");
 });
 
 it.each([
@@ -110,15 +110,15 @@ it.each([
   ["notAFunction", /match-functions\.ts: expected a function "notAFunction", received number$/],
   ["missing", /expected a function "missing", received undefined$/],
 ])("the failure of %s is reported, and other profiles are unaffected", async (name, message) => {
-  await using house = await open(name);
-  await house.tickets(1, { profile: "authors" });
-  expect(await failures(house)).toEqual([expect.stringMatching(message)]);
-  const others = await house.tickets(2, { profile: "any" });
-  await expectStates(house, others, "ASSIGNED");
+  await using fleet = await open(name);
+  await fleet.tickets(1, { profile: "authors" });
+  expect(await failures(fleet)).toEqual([expect.stringMatching(message)]);
+  const others = await fleet.tickets(2, { profile: "any" });
+  await expectStates(fleet, others, "ASSIGNED");
 });
 
 it("a module that cannot be loaded is reported", async () => {
-  await using house = await open("inPairs", new URL("./nowhere.ts", import.meta.url));
-  await house.tickets(1, { profile: "authors" });
-  expect(await failures(house)).toEqual([expect.stringContaining("nowhere.ts")]);
+  await using fleet = await open("inPairs", new URL("./nowhere.ts", import.meta.url));
+  await fleet.tickets(1, { profile: "authors" });
+  expect(await failures(fleet)).toEqual([expect.stringContaining("nowhere.ts")]);
 });

@@ -49,8 +49,8 @@ const stateNames = new Map<TicketState, string>(
   Object.entries(TicketState).map(([name, state]) => [state, name]),
 );
 
-/** A matchmaker with its servers and clients, in one process and on a manual clock. */
-export class House implements AsyncDisposable {
+/** A matchmaker with simulated servers, and clients of its services, in one process and on a manual clock. */
+export class Fleet implements AsyncDisposable {
   readonly time: ManualTime;
   readonly servers: SimulatedServers;
   readonly store: Store;
@@ -85,7 +85,7 @@ export class House implements AsyncDisposable {
       readonly servers?: SimulatedServers | undefined;
       readonly run?: boolean | undefined;
     } = {},
-  ): Promise<House> {
+  ): Promise<Fleet> {
     const time = options.time ?? manualTime(startMs);
     const servers = options.servers ?? new SimulatedServers();
     const store = options.store ?? memoryStore({ time });
@@ -103,7 +103,7 @@ export class House implements AsyncDisposable {
       // Tests do not follow most of their tickets.
       settings: { ticketLeaseMs: 86_400_000, ...options.settings },
     });
-    return new House(time, servers, store, matchmaker, events);
+    return new Fleet(time, servers, store, matchmaker, events);
   }
 
   /** Adds a server and registers it. */
@@ -234,26 +234,26 @@ export class House implements AsyncDisposable {
   }
 }
 
-/** Opens a house at a place. Its director leads for the whole test. */
-export async function houseAt(
+/** Opens a fleet on the store of `place`. Its director leads for the whole test. */
+export async function fleetAt(
   place: Place,
-  options: Parameters<typeof House.open>[0] = {},
-): Promise<House> {
+  options: Parameters<typeof Fleet.open>[0] = {},
+): Promise<Fleet> {
   const store = options.store ?? (await place.open());
   const settings = { leaderLeaseMs: 60_000 };
-  return await House.open({ time: place.time, settings, ...options, store });
+  return await Fleet.open({ time: place.time, settings, ...options, store });
 }
 
 /** A match of two agents in a world of server "a", under a policy. */
 export interface PlayedMatch extends AsyncDisposable {
-  readonly house: House;
+  readonly fleet: Fleet;
   readonly server: SimulatedServer;
   readonly world: SimulatedWorld;
   readonly ids: readonly string[];
 }
 
 /**
- * Opens a house with a match of two agents.
+ * Opens a fleet with a match of two agents.
  *
  * @param options.joined Number of agents that have joined. Default 2.
  */
@@ -261,30 +261,30 @@ export async function playedMatch(
   policy: MessageInitShape<typeof WorldPolicySchema> = {},
   {
     joined = 2,
-    open = (options: Parameters<typeof House.open>[0]) => House.open(options),
+    open = (options: Parameters<typeof Fleet.open>[0]) => Fleet.open(options),
     ...settings
   }: Partial<MatchmakerSettings> & {
     readonly joined?: number;
-    open?(options: Parameters<typeof House.open>[0]): Promise<House>;
+    open?(options: Parameters<typeof Fleet.open>[0]): Promise<Fleet>;
   } = {},
 ): Promise<PlayedMatch> {
   const worldPolicy = create(WorldPolicySchema, policy);
-  const house = await open({ profiles: [profile({ worldPolicy })], settings });
-  const server = await house.serve("a");
-  const ids = await house.tickets(2);
-  await house.settle();
-  await house.joinAll(ids.slice(0, joined));
-  await house.pass(1_000);
+  const fleet = await open({ profiles: [profile({ worldPolicy })], settings });
+  const server = await fleet.serve("a");
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.joinAll(ids.slice(0, joined));
+  await fleet.pass(1_000);
   const world = server.worlds.get("gridworld-1");
   if (world === undefined) {
     throw new Error("a world was expected");
   }
-  return { house, server, world, ids, [Symbol.asyncDispose]: () => house[Symbol.asyncDispose]() };
+  return { fleet, server, world, ids, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
 }
 
 /** Returns the events of one kind. */
 export function eventsOf<K extends MatchmakerEvent["kind"]>(
-  { events }: House,
+  { events }: Fleet,
   kind: K,
 ): Extract<MatchmakerEvent, { readonly kind: K }>[] {
   return events.filter(
@@ -293,7 +293,7 @@ export function eventsOf<K extends MatchmakerEvent["kind"]>(
 }
 
 /** Returns the calls of one kind to servers. */
-export function callsOf({ servers }: House, what: string): string[] {
+export function callsOf({ servers }: Fleet, what: string): string[] {
   return servers.calls.filter((call) => call.startsWith(`${what} `));
 }
 
