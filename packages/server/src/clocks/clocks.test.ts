@@ -45,6 +45,38 @@ describe("freeRunning", () => {
     });
   });
 
+  it("ends the sequence of an agent whose own step is its last, and the others continue", async () => {
+    const race = defineWorld({
+      name: "race",
+      actions: { add: t.int32() },
+      observations: { total: t.int32() },
+      clock: freeRunning(),
+      create() {
+        const totals = new Map<number, number>();
+        const total = (agent: number): number => totals.get(agent) ?? 0;
+        return {
+          step(actions) {
+            for (const [agent, { add = 0 }] of actions) {
+              totals.set(agent, total(agent) + add);
+            }
+          },
+          status: (agent) => (total(agent) < 2 ? "running" : "terminated"),
+          observe: { total },
+        };
+      },
+    });
+    const server = createEnvironmentServer({ worlds: [race] });
+    const world = await connectPeer(server).createWorld();
+    const [one, two] = (await joinedPeers(server, world, 2)) as [Peer, Peer];
+    await Promise.all([one.step(), two.step()]);
+    expect(await one.step({ add: 2 })).toMatchObject({
+      ...{ state: "TERMINATED", observations: { total: 2 } },
+    });
+    expect(await two.step({ add: 1 })).toMatchObject({
+      ...{ state: "RUNNING", observations: { total: 1 } },
+    });
+  });
+
   it("plays the steps that waited once the world is no longer blocked", async () => {
     const { one, two, three, server, world } = await setUp(3, {
       clock: freeRunning(),
