@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { flattenSpecs, isTensorError, type Settings, type Tensor } from "@dm-env-rpc/tensor-codec";
+import { flattenSpecs, isTensorError, type Settings } from "@dm-env-rpc/tensor-codec";
 import { type BackoffOptions, backoffMs, toError } from "@dm-env-rpc/transport/internal";
+import { isTensor } from "../environment/batch/columns.ts";
 import type { Environment } from "../environment/environment.ts";
 import type { TimeStep } from "../environment/time-step.ts";
 import type { AutoresetMode, SequenceInfo, VectorCloseOptions } from "../environment/vector.ts";
@@ -266,11 +267,11 @@ export class Slot<Action, Observation> {
 /** Returns the observation with copied tensors. */
 function withOwnTensors<Observation>(observation: Observation): Observation {
   const copy = (value: unknown): unknown => {
+    if (isTensor(value)) {
+      return copied(value);
+    }
     if (typeof value !== "object" || value === null || "$typeName" in value) {
       return value;
-    }
-    if ("data" in value && "dtype" in value) {
-      return copied(value as Tensor);
     }
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copy(inner)]));
   };

@@ -194,6 +194,19 @@ describe("autoreset", () => {
     expect(board.data.buffer.byteLength).toBe(2);
   });
 
+  test("same-step: finalObservation has records whose names are those of a tensor's parts", async () => {
+    const { factory } = scripted(() => ({
+      sequenceLength: 1,
+      observations: { of: { dtype: t.int32(), data: t.uint8([2]) } },
+      observe: (name) => (name === "of.dtype" ? 7 : [1, 2]),
+    }));
+    await using vector = await vectorize(1, factory, { autoresetMode: "same-step" });
+    await vector.reset();
+    const { finalObservation } = await vector.step(moves(1));
+    const data = tensor("uint8", [2], Uint8Array.of(1, 2));
+    expect(finalObservation).toEqual([{ of: { dtype: 7, data } }]);
+  });
+
   test("disabled: a slot whose sequence has ended has to be reset, for example with a mask", async () => {
     await using vector = await vectorize(2, scripted(lengths).factory, {
       autoresetMode: "disabled",
