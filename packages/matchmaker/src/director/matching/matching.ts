@@ -39,6 +39,9 @@ export async function makeMatches(
   runs: MatchRuns,
 ): Promise<void> {
   const { matchIndex, settings, time } = context;
+  if (matchIndex.waiting.size === 0) {
+    return;
+  }
   const proposals: Proposal[] = [];
   /** Spare worlds by profile. */
   const spares = new Map<string, readonly Stored<World>[]>();

@@ -36,7 +36,8 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "server
 export class Placement {
   readonly #replica: Replica;
   readonly #matchIndex: MatchIndex;
-  readonly #rooms: Room[] = [];
+  /** Servers with room; undefined until the first world is to be placed. */
+  #rooms: readonly Room[] | undefined;
   /** Estimated loads of servers, by id; undefined for a server that reports no load. */
   readonly #loads = new Map<string, EstimatedLoad | undefined>();
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
@@ -52,22 +53,6 @@ export class Placement {
     this.#replica = replica;
     this.#matchIndex = matchIndex;
     this.#isUsable = isUsable;
-    for (const { value: server } of replica.table("server").values()) {
-      if (server.state !== "serving") {
-        continue;
-      }
-      const load = matchIndex.loadOf(server.id);
-      const worlds = server.maxWorlds - load.worlds;
-      const seats = server.maxAgents - load.seats;
-      if (worlds > 0 && seats > 0) {
-        this.#rooms.push({ server, worlds, seats, taken: 0 });
-      }
-    }
-    // Among servers with equally many free seats, an allocated one is first: it saves an allocation.
-    const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
-    this.#rooms.sort(
-      (a, b) => a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1),
-    );
   }
 
   /** Returns the regions that worlds of a profile can be placed in. */
@@ -172,12 +157,33 @@ export class Placement {
     }
   }
 
+  #findRooms(): readonly Room[] {
+    const rooms: Room[] = [];
+    for (const { value: server } of this.#replica.table("server").values()) {
+      if (server.state !== "serving") {
+        continue;
+      }
+      const load = this.#matchIndex.loadOf(server.id);
+      const worlds = server.maxWorlds - load.worlds;
+      const seats = server.maxAgents - load.seats;
+      if (worlds > 0 && seats > 0) {
+        rooms.push({ server, worlds, seats, taken: 0 });
+      }
+    }
+    // Among servers with equally many free seats, an allocated one is first: it saves an allocation.
+    const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
+    return rooms.sort(
+      (a, b) => a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1),
+    );
+  }
+
   #roomsFor({ worldType, serverLabels }: Placed): Room[] {
     const key = JSON.stringify([worldType, serverLabels]);
     const known = this.#usable.get(key);
     if (known !== undefined) {
       return known;
     }
+    this.#rooms ??= this.#findRooms();
     const usable = this.#rooms.filter(
       ({ server }) =>
         server.worldTypes.includes(worldType) &&
