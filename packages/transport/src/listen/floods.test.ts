@@ -96,7 +96,7 @@ test.each([
   ["GOAWAY", http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(16_000))],
   ["unknown", http2Frame(0xfa, 0xff, 0, Buffer.alloc(16_000))],
 ])(
-  "a connection that sends megabytes of %s frames is ended, and others continue",
+  "a connection that sends too many %s frames is ended, and others continue",
   async (_type, bytes) => {
     await using server = await serving();
     await using stream = await openStream(server.address);
@@ -108,11 +108,27 @@ test.each([
     const many = Buffer.alloc(bytes.length * Math.ceil(64_000 / bytes.length), bytes);
     await pour(peer, () => many);
     await flood.closed;
-    await until(() => reported(server).includes("received megabytes of other frames"));
+    await until(() => reported(server).includes("received too many other frames"));
     stream.send(named("still here"));
     await player.seen("message");
   },
 );
+
+test("a connection that sends 17 GOAWAY frames is ended, and one that sends 16 is not", async () => {
+  await using server = await serving();
+  await using peer = rawPeer(server.listener.port);
+  peer.write(startOfCall);
+  const served = echo(await server.next());
+  const goAway = http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(8));
+  peer.write(
+    Buffer.alloc(16 * goAway.length, goAway),
+    http2Frame(frameTypes.data, 0, 1, frame(bytesOf(named("still here")))),
+  );
+  await served.seen("message");
+  peer.write(goAway);
+  await served.closed;
+  await until(() => reported(server).includes("received too many other frames"));
+});
 
 test("a connection with a hundred streams whose headers are too large is ended after a megabyte", async () => {
   await using server = await serving();
@@ -127,7 +143,7 @@ test("a connection with a hundred streams whose headers are too large is ended a
     id += 2;
     return http2Frame(frameTypes.headers, frameFlags.endHeaders, id, bomb);
   });
-  await until(() => reported(server).includes("received megabytes of other frames"));
+  await until(() => reported(server).includes("received too many other frames"));
 });
 
 test.each([

@@ -37,6 +37,9 @@ const failedStreams = 100;
 /** As `otherBytes`, for a connection with more failed streams: their headers are decoded to the end, at 20 ms for a megabyte. */
 const otherBytesAfterFailures = 1024 * 1024;
 
+/** GOAWAY frames that a peer may send: a client that shuts down sends two. Each costs node:http2 an event. */
+const mostGoaways = 16;
+
 /** Time between two checks for floods, and the shorter one for `alertMs` after a sign of a flood. */
 const calmCheckMs = 100;
 const alertCheckMs = 10;
@@ -181,6 +184,13 @@ export class ServerConnections {
         this.#limits.onFlood(address);
       }
     });
+    let goaways = 0;
+    session.on("goaway", () => {
+      goaways += 1;
+      if (goaways > mostGoaways) {
+        this.#endFlood(entry);
+      }
+    });
     if (limit !== undefined) {
       this.#limits.refusals.count(limit);
       this.#limits.onError(
@@ -273,9 +283,12 @@ export class ServerConnections {
   }
 
   #endFlood(entry: Entry): void {
+    if (entry.session.destroyed) {
+      return;
+    }
     entry.lost ??= new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `connection of ${entry.address} ended: expected messages, received megabytes of other frames`,
+      `connection of ${entry.address} ended: expected messages, received too many other frames`,
       { origin: "connection" },
     );
     this.#limits.onFlood(entry.address);
