@@ -18,10 +18,10 @@ const calmMs = 4_000;
 const patienceMs = 10_000;
 
 /**
- * Connections that start in a turn of the event loop. What they have sent is read in the next turn, so a burst of floods
+ * Connections that start in a turn of the event loop, at most. What they have sent is read in the next turn, so a burst of floods
  * is noticed after this many.
  */
-const connectionsPerTurn = 8;
+const connectionsPerTurn = 32;
 
 /** Bytes that are read from a connection that waits, so that its end is noticed. */
 const peekBytes = 4 * 1024;
