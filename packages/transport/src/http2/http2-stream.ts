@@ -339,6 +339,9 @@ export abstract class Http2MessageStream<
         this.http2.pause();
         this.#yield();
       }
+    } else {
+      // Requests the next chunk, which node:stream otherwise does in a tick after each chunk.
+      this.http2.read(0);
     }
   }
 
