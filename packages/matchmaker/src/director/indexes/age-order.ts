@@ -51,9 +51,14 @@ export class AgeOrder {
       placeOf: (ticket: WaitingTicket): number =>
         countBefore(this.#list, (other) => byTurn(other, ticket) < 0),
     };
-    const list: WaitingTicket[] = [];
+    let list: WaitingTicket[] = [];
     visitEdited(this.#list, edits, {
       keep(tickets) {
+        // Copies the first range, which is usually the longest, at once.
+        if (list.length === 0) {
+          list = [...tickets];
+          return;
+        }
         for (const ticket of tickets) {
           list.push(ticket);
         }
