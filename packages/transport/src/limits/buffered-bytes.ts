@@ -98,7 +98,7 @@ export interface ByteAccount {
 export const pieceBytes = 256;
 
 /** Pieces of a connection between two surveys: 5 ms of the thread's time. */
-const maxPieces = 2_048;
+export const maxPieces = 2_048;
 
 /** Maximum memory of the messages that are being inflated at the same time. */
 const maxInflatingBytes = 16 * 1024 * 1024;

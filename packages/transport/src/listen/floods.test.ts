@@ -130,7 +130,7 @@ test("a connection that sends 17 GOAWAY frames is ended, and one that sends 16 i
   await until(() => reported(server).includes("received too many other frames"));
 });
 
-test("a connection with a hundred streams whose headers are too large is ended after a megabyte", async () => {
+test("a connection with streams whose headers are too large is ended long before 4 MiB", async () => {
   await using server = await serving();
   await using peer = rawPeer(server.listener.port);
   const call = headersOfCall(processPath);
@@ -138,11 +138,11 @@ test("a connection with a hundred streams whose headers are too large is ended a
   const references = Buffer.alloc(16_384 - call.length - entry.length, 0xbe);
   const bomb = Buffer.concat([call, entry, references]);
   peer.write(preface, emptySettings);
-  let id = -1;
-  await pour(peer, () => {
-    id += 2;
-    return http2Frame(frameTypes.headers, frameFlags.endHeaders, id, bomb);
-  });
+  const closed = once(peer.socket, "close");
+  for (let id = 1; id <= 201; id += 2) {
+    peer.write(http2Frame(frameTypes.headers, frameFlags.endHeaders, id, bomb));
+  }
+  await closed;
   await until(() => reported(server).includes("received too many other frames"));
 });
 

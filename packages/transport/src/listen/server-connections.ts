@@ -10,7 +10,7 @@ import { Readable } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
-import { type ConnectionBytes, connectionBytes } from "../limits/buffered-bytes.ts";
+import { type ConnectionBytes, connectionBytes, maxPieces } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
 import { peerOfSocket } from "./process-call.ts";
 
@@ -31,11 +31,11 @@ const otherBytesPerSecond = 1024 * 1024;
 /** Bytes of headers that a stream may send. */
 const headerBytes = 16 * 1024;
 
-/** Streams that may fail in node:http2, because their headers are invalid or too large, before `otherBytesAfterFailures` applies. */
-const failedStreams = 100;
+/** Streams that may fail in node:http2, because their headers are invalid or too large, before a connection is suspect. */
+const failedStreams = 16;
 
-/** As `otherBytes`, for a connection with more failed streams: their headers are decoded to the end, at 20 ms for a megabyte. */
-const otherBytesAfterFailures = 1024 * 1024;
+/** As `otherBytes`, for a suspect connection. Headers that fail are decoded to the end, at 20 ms for a megabyte. */
+const suspectOtherBytes = 256 * 1024;
 
 /** GOAWAY frames that a peer may send: a client that shuts down sends two. Each costs node:http2 an event. */
 const mostGoaways = 16;
@@ -273,10 +273,7 @@ export class ServerConnections {
       if (spent > otherBytes / 16) {
         this.#alertUntilMs = nowMs + alertMs;
       }
-      if (
-        spent > otherBytes ||
-        (spent > otherBytesAfterFailures && failuresOf(entry) > failedStreams)
-      ) {
+      if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
         this.#endFlood(entry);
       }
     }
@@ -373,9 +370,10 @@ function isViolation(error: Error): boolean {
   );
 }
 
-/** Returns the number of streams that failed before node:http2 reported them. */
-function failuresOf({ session, opened }: Entry): number {
-  return ((session.state.lastProcStreamID ?? 0) + 1) / 2 - opened;
+/** Returns true if node:http2 did not report many streams, because they failed, or if messages arrive in too many pieces. */
+function isSuspect({ session, opened, buffered }: Entry): boolean {
+  const begun = ((session.state.lastProcStreamID ?? 0) + 1) / 2;
+  return begun - opened > failedStreams || buffered.pieces > maxPieces;
 }
 
 function isSocketGone(session: ServerHttp2Session): boolean {
