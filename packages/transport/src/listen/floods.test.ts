@@ -184,6 +184,8 @@ test("a client that cancels 256 calls at once, again and again, is not a flood",
       stream.close(constants.NGHTTP2_CANCEL);
     }
     await Promise.all(closed);
+    await new Promise((resolve) => call.session.ping(resolve)); // The resets have arrived.
+    await until(() => server.listener.streams === 1);
   }
   call.http2.write(frame(bytesOf(named("still here"))));
   await served.seen("message");
