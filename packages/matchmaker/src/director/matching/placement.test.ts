@@ -116,6 +116,21 @@ it("a server that has no room for another world, or for its agents, is passed ov
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
 
+it("a packed world is placed on the server that a world of other labels has just made the fullest", async () => {
+  const serverLabels = { tier: "large" };
+  await using fleet = await Fleet.open({
+    profiles: [profile({ name: "large", serverLabels }), profile({ name: "anywhere" })],
+  });
+  const large = await fleet.serve("a", { maxAgents: 40, labels: serverLabels });
+  const other = await fleet.serve("b", { maxAgents: 39 });
+  await fleet.tickets(2, { profile: "large" });
+  fleet.time.advance(1);
+  await fleet.tickets(2, { profile: "anywhere" });
+  await fleet.matchmaker.tick();
+  await fleet.settle();
+  expect([large.worlds.size, other.worlds.size]).toEqual([2, 0]);
+});
+
 it("worlds are placed only on servers that have all labels of their profile", async () => {
   const serverLabels = { tier: "large", "agones.dev/fleet": "games" };
   await using fleet = await Fleet.open({ profiles: [profile({ serverLabels })] });
@@ -169,7 +184,7 @@ it("worlds are spread by load: the server with the lowest load gets the world", 
   expect(scene.created()).toEqual([0, 1, 0]);
 });
 
-it("each world that was placed a short time ago counts as a share of its server's load", async () => {
+it("each world that was placed a short time ago counts as a load of at least 1 / maxWorlds", async () => {
   // Of ten worlds, each counts as a tenth: the idle server gets worlds until it is as loaded as the others.
   await using scene = await byLoad([0.35, 0, 0.35]);
   await scene.fleet.tickets(8);

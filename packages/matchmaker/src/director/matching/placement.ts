@@ -14,6 +14,13 @@ interface Room {
   taken: number;
 }
 
+/** Servers with room for worlds of a type and labels, those with the fewest free seats first. */
+interface UsableRooms {
+  readonly rooms: Room[];
+  /** Number of worlds placed in this tick when the rooms were last sorted. */
+  placed: number;
+}
+
 /** Estimated load of a server. */
 interface EstimatedLoad {
   /** Load before this tick. */
@@ -41,8 +48,10 @@ export class Placement {
   /** Estimated loads of servers, by id; undefined for a server that reports no load. */
   readonly #loads = new Map<string, EstimatedLoad | undefined>();
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
-  /** Servers for worlds of a type and labels, those with the fewest free seats first; servers without room are dropped. */
-  readonly #usable = new Map<string, Room[]>();
+  /** Usable rooms by world type and labels. */
+  readonly #usable = new Map<string, UsableRooms>();
+  /** Worlds placed in this tick. */
+  #placed = 0;
 
   /** @param isUsable Returns true if a server may now get a world of a type. */
   constructor(
@@ -57,13 +66,13 @@ export class Placement {
 
   /** Returns the regions that worlds of a profile can be placed in. */
   regionsFor(placed: Placed): Set<string> {
-    return new Set(this.#roomsFor(placed).map(({ server }) => server.region ?? ""));
+    return new Set(this.#roomsFor(placed).rooms.map(({ server }) => server.region ?? ""));
   }
 
   /** Returns the number of worlds of a profile that fit, in all regions or in the given one. */
   room(placed: Placed, region?: string): number {
     let room = 0;
-    for (const candidate of this.#roomsFor(placed)) {
+    for (const candidate of this.#roomsFor(placed).rooms) {
       if (!isIn(candidate, region)) {
         continue;
       }
@@ -78,7 +87,8 @@ export class Placement {
    */
   take(placed: Placed, region?: string): ServerRecord | undefined {
     const { seats, placement } = placed;
-    const rooms = this.#roomsFor(placed);
+    const usable = this.#roomsFor(placed);
+    const { rooms } = usable;
     const fits = (room: Room): boolean =>
       room.worlds > 0 && room.seats >= seats && isIn(room, region);
     let best: Room | undefined;
@@ -101,6 +111,8 @@ export class Placement {
     best.seats -= seats;
     best.taken += 1;
     this.#sink(rooms, best);
+    this.#placed += 1;
+    usable.placed = this.#placed;
     return best.server;
   }
 
@@ -177,19 +189,28 @@ export class Placement {
     );
   }
 
-  #roomsFor({ worldType, serverLabels }: Placed): Room[] {
+  #roomsFor({ worldType, serverLabels }: Placed): UsableRooms {
     const key = JSON.stringify([worldType, serverLabels]);
-    const known = this.#usable.get(key);
-    if (known !== undefined) {
-      return known;
+    let usable = this.#usable.get(key);
+    if (usable?.placed === this.#placed) {
+      return usable;
     }
     this.#rooms ??= this.#findRooms();
-    const usable = this.#rooms.filter(
-      ({ server }) =>
-        server.worldTypes.includes(worldType) &&
-        hasLabels(server, serverLabels) &&
-        this.#isUsable(server.id, worldType),
-    );
+    const rooms =
+      usable?.rooms ??
+      this.#rooms.filter(
+        ({ server }) =>
+          server.worldTypes.includes(worldType) &&
+          hasLabels(server, serverLabels) &&
+          this.#isUsable(server.id, worldType),
+      );
+    // Since the last sort, worlds of other types or labels may have been placed on these servers.
+    usable = {
+      rooms: rooms
+        .filter(({ worlds, seats }) => worlds > 0 && seats > 0)
+        .sort((a, b) => a.seats - b.seats),
+      placed: this.#placed,
+    };
     this.#usable.set(key, usable);
     return usable;
   }

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { create } from "@bufbuild/protobuf";
 import { MatchFunctionSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it, onTestFinished } from "vitest";
@@ -121,4 +125,24 @@ it("a module that cannot be loaded is reported", async () => {
   await using fleet = await open("inPairs", new URL("./nowhere.ts", import.meta.url));
   await fleet.tickets(1, { profile: "authors" });
   expect(await failures(fleet)).toEqual([expect.stringContaining("nowhere.ts")]);
+});
+
+it("a module that cannot be loaded is loaded again by the next run", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "match-function-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const path = join(folder, "repaired.mjs");
+  await writeFile(path, 'throw new Error("the module is broken");');
+  await using repaired = workerFunction(pathToFileURL(path), "none");
+  const run = async (): Promise<number> => {
+    const { signal } = new AbortController();
+    const context = { profile: "authors", parameters: {}, pools: new Map(), nowMs: 0, signal };
+    let proposals = 0;
+    for await (const _ of await repaired(context)) {
+      proposals += 1;
+    }
+    return proposals;
+  };
+  await expect(run()).rejects.toThrow("the module is broken");
+  await writeFile(path, "export function* none() {}");
+  expect(await run()).toBe(0);
 });

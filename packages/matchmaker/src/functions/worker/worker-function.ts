@@ -27,7 +27,7 @@ interface Thread {
  *
  * @param module URL of the module that exports the function, such as
  *   `new URL("./balanced.js", import.meta.url)`. An error while the module is loaded is reported as one
- *   of the function.
+ *   of the function, and the next run loads the module again.
  * @param name Name of the export.
  *
  * @example
@@ -138,7 +138,7 @@ export function workerFunction(module: URL, name: string): WorkerFunction {
 /**
  * Returns the tickets of a proposal.
  *
- * @throws Error for an id of no waiting ticket.
+ * @throws Error if an id is not that of a waiting ticket.
  */
 function teamsOf(
   teams: Readonly<Record<string, readonly string[]>>,

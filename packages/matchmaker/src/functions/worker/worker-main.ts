@@ -25,14 +25,15 @@ async function load(): Promise<CustomMatchFunction> {
   throw new Error(`${module}: expected a function "${name}", received ${typeof exported}`);
 }
 
-/** The function, which the first run loads; an error of the module is an error of that run. */
-let loading: Promise<CustomMatchFunction> | undefined;
+/**
+ * The function. If it cannot be loaded, the error ends the thread, and with it the first run. The next
+ * run starts another thread, which loads the module again.
+ */
+const match = await load();
 
 async function* proposalsOf(
   context: Parameters<CustomMatchFunction>[0],
 ): AsyncGenerator<MatchProposal> {
-  loading ??= load();
-  const match = await loading;
   yield* await match(context);
 }
 
