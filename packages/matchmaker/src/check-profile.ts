@@ -16,7 +16,7 @@ const maxPools = 100;
 const maxPrecreated = 1_000;
 
 /**
- * Checks a profile for mistakes that prevent it from ever making a match.
+ * Checks the limits of a profile, and looks for mistakes that prevent it from ever making a match.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT naming the mistake.
  */

@@ -17,7 +17,7 @@ it.each([
 it.each([
   [
     { "": "x" },
-    'labels: expected keys of at most 63 letters, digits, -, _ and ., optionally after a DNS name and /, received ""',
+    'labels: expected keys of 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit, optionally after a DNS name and /, received ""',
   ],
   [{ [`${name63}n`]: "x" }, "labels: expected keys"],
   [{ "-tier": "x" }, "labels: expected keys"],
@@ -25,10 +25,10 @@ it.each([
   [{ "Agones.dev/tier": "x" }, "labels: expected keys"],
   [
     { tier: "with space" },
-    'labels "tier": expected a value of at most 63 letters, digits, -, _ and ., received "with space"',
+    'labels "tier": expected an empty value, or 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit, received "with space"',
   ],
-  [{ tier: `${name63}n` }, 'labels "tier": expected a value'],
-  [{ tier: "x-" }, 'labels "tier": expected a value'],
+  [{ tier: `${name63}n` }, 'labels "tier": expected an empty value'],
+  [{ tier: "x-" }, 'labels "tier": expected an empty value'],
 ])("the label %j is refused", (labels, message) => {
   expect(() => checkLabels("labels", labels)).toThrow(message);
 });

@@ -23,14 +23,14 @@ export function checkLabels(what: string, labels: Labels): void {
     if (!keyPattern.test(key)) {
       throw invalid(
         what,
-        "keys of at most 63 letters, digits, -, _ and ., optionally after a DNS name and /",
+        "keys of 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit, optionally after a DNS name and /",
         `"${shorten(key)}"`,
       );
     }
     if (!valuePattern.test(value)) {
       throw invalid(
         `${what} "${shorten(key)}"`,
-        "a value of at most 63 letters, digits, -, _ and .",
+        "an empty value, or 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit",
         `"${shorten(value)}"`,
       );
     }

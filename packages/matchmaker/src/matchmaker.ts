@@ -59,7 +59,7 @@ export interface MatchmakerOptions {
   /** Times and limits. */
   readonly settings?: Partial<MatchmakerSettings> | undefined;
   /**
-   * Signs join tokens. Default: a key kept in the store. If the store loses the key, any matchmaker
+   * Key that signs join tokens, and the matchmaker's own tokens for servers. Default: a key kept in the store. If the store loses the key, any matchmaker
    * that has read the key stores it again.
    */
   readonly signingKey?: SigningKey | undefined;

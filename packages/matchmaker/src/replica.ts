@@ -14,7 +14,7 @@ import {
 
 /** Records per read of the store. */
 const pageSize = 2_000;
-/** Most versions that a read of the store names as known. */
+/** Maximum number of known versions sent with a read of the store. */
 const maxKnown = 1_000;
 
 /** A changed record as this process knows it: `before` or `after` is undefined if no record exists. */
@@ -186,7 +186,7 @@ export class Replica {
         }
       }
       this.#deleted.clear();
-      // The pages may be older than these commits.
+      // The pages may lack the latest commits of this process: the next read returns them again.
       this.#known.clear();
       let records = 0;
       for (const kind of Object.keys(this.#tables) as Kind[]) {
@@ -235,7 +235,7 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // Version 0 means that the record never existed: only a fresh read removes the known record.
+    // The store may return a missing record with version 0: only a fresh read removes the known record.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;

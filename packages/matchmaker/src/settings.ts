@@ -13,8 +13,8 @@ class SettingTable {
   /** Time for a lost server to return before its worlds count as ended. Default 30,000. */
   readonly lostServerMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Time after which an orphaned world, which the matchmaker neither created nor adopted, is destroyed,
-   * once it has no agents. Default 10,000.
+   * Time after which an orphaned world is destroyed, once it has no agents: a world that a server
+   * reports, but that the matchmaker has no record of and has not adopted. Default 10,000.
    */
   readonly orphanMs: Limit = { default: 10_000, unit: "ms" };
   /**
@@ -34,8 +34,8 @@ class SettingTable {
   /** Longest time that a ticket waits, from its creation. Default 600,000. */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
   /**
-   * Longest time that a ticket waits without being watched, or read (GetTicket) by its creator.
-   * Default 60,000.
+   * Lease of a waiting ticket. A watch keeps it; without a watch, the ticket's creator reads the ticket
+   * (GetTicket) at least every third of this time. Default 60,000.
    */
   readonly ticketLeaseMs: Limit = { default: 60_000, unit: "ms" };
   /**
@@ -92,8 +92,9 @@ class SettingTable {
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
-   * Connections from one IPv4 address, or one IPv6 network of 64 bits, that may end because they break HTTP/2 or flood,
-   * without four seconds between them in which none does; until then, one further connection starts per second. 0 disables the limit. Default 3.
+   * Connections from one IPv4 address or one /64 IPv6 network that may break HTTP/2 or flood. Beyond this
+   * number, the address may start one connection per second, until four seconds pass without a flood.
+   * 0 disables the limit. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /** Connections that wait to be accepted; the kernel's own limit also applies. Default 4,096. */

@@ -79,7 +79,7 @@ export interface TicketUpdate {
   readonly position: number | undefined;
   /** Estimated time until the ticket is matched, at the current rate; undefined if unknown. */
   readonly estimatedWaitMs: number | undefined;
-  /** Reason why the ticket failed, or returned to its pools. */
+  /** Reason why the ticket failed or waits again. */
   readonly error: DmEnvRpcError | undefined;
 }
 
@@ -97,7 +97,8 @@ export interface FindOptions {
 /** An agent's client of a matchmaker. */
 export interface MatchmakerClient {
   /**
-   * Creates a ticket and yields its current state, then each change, until the ticket has ended.
+   * Creates a ticket and yields its current state, then its changes, until the ticket has ended. A slow
+   * reader misses states in between.
    *
    * Leaving the iteration before the ticket is assigned cancels the ticket. An iteration that
    * continues after the assignment reports when the world is lost and the ticket waits again. If a
@@ -121,8 +122,8 @@ export interface MatchmakerClient {
   /**
    * Returns the current state of a ticket.
    *
-   * @throws DmEnvRpcError NOT_FOUND for an unknown ticket, or a ticket that ended more than
-   *   `retainMs` ago.
+   * @throws DmEnvRpcError NOT_FOUND for an unknown ticket, or a ticket that ended more than the
+   *   matchmaker's `retainMs` (5 minutes by default) ago.
    */
   get(ticketId: string): Promise<TicketUpdate>;
   /**

@@ -71,7 +71,9 @@ it("a ticket that no call watches or reads fails exactly after ticketLeaseMs", a
   fleet.time.advance(500);
   await fleet.matchmaker.tick();
   expect(fleet.matchmaker.counts().tickets.failed).toBe(1);
-  expect(eventsOf(fleet, "ticket-ended")[0]?.reason).toMatch(/for 30000 ms.*ticketLeaseMs/);
+  expect(eventsOf(fleet, "ticket-ended")[0]?.reason).toMatch(
+    /lease of 30000 ms expired.*ticketLeaseMs/,
+  );
 });
 
 it("an ended ticket is deleted after retainMs", async () => {

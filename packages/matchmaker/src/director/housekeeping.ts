@@ -61,7 +61,7 @@ function overdue(
   }
   return away === true
     ? `the ticket's watch ended, and no call watched or read the ticket within ${awayMs} ms; create another ticket, and watch it until it is assigned (limit: awayMs)`
-    : `no call watched or read the ticket for ${ticketLeaseMs} ms; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
+    : `the ticket's lease of ${ticketLeaseMs} ms expired: expected a watch, or a read at least every third of that time; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
 /** Commits changes in batches. After a conflict the next tick repeats the batch. */

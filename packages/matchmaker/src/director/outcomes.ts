@@ -42,7 +42,7 @@ export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs:
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;
 }
 
-/** Returns a match without a ticket; the ticket's seats are open. */
+/** Returns the match with the ticket removed and its seats open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
@@ -61,8 +61,10 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /**
- * Returns a match without a cancelled ticket. If the ticket has a join token, its seat is held until
- * the server's reports and the token's expiry show that no agent is in the seat or can still join.
+ * Withdraws a cancelled ticket from a match. If the ticket has a join token and the server reports its
+ * agents' tickets, the ticket stays in its team, and its seat is held until the server's reports and the
+ * token's expiry show that no agent is in the seat or can still join. Otherwise the ticket is removed,
+ * and its seats are open.
  *
  * @param usesTokens True if the server of the match reports its agents' tickets.
  */
@@ -77,7 +79,7 @@ export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Ma
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 
-/** Returns a match without a ticket; the seat that was held for the ticket is open. */
+/** Returns the match with the ticket removed and the seat that was held for it open. */
 export function released(match: Match, ticketId: string): Match {
   const { [ticketId]: _, ...held } = match.held ?? {};
   return { ...vacated(match, ticketId), held };

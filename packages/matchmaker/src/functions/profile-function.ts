@@ -38,7 +38,7 @@ export type ProfileMatch =
 /** A profile's match function with its properties. */
 export interface ProfileFunction {
   readonly match: ProfileMatch;
-  /** Number of agents in each match. */
+  /** Number of agents in each match; for a custom function, the largest number. */
   readonly seats: number;
   /** Size of the largest party that it can match. */
   readonly largestParty: number;

@@ -87,7 +87,8 @@ const considered = 8;
 /**
  * Collects tickets from index `start` on until their agents add up to `count`.
  *
- * @returns The indexes of the tickets; undefined if their agents do not add up.
+ * @returns The indexes of the tickets; undefined if no group within `widest`, among the tickets that are
+ *   considered, adds up.
  */
 function groupFrom(
   { tickets, skills }: Ranking,
@@ -118,7 +119,7 @@ function groupFrom(
 /** Tickets in the order of their skills. */
 interface Ranking {
   readonly tickets: readonly WaitingTicket[];
-  /** The skill of each ticket. Beside the tickets, because a search reads far more skills than tickets. */
+  /** The skill of each ticket, in a separate array because a search reads far more skills than tickets. */
   readonly skills: Float64Array;
 }
 
@@ -159,7 +160,7 @@ class SkillOrder {
     this.#tickets = tickets;
     this.#parties += partiesAmong(come) - partiesAmong(gone);
     const knownOldestMs = this.#oldestMs;
-    // Without the oldest ticket, all others are compared.
+    // If the oldest ticket is gone, finds the oldest ticket among the rest.
     this.#oldestMs = gone.some(({ createdMs }) => createdMs === knownOldestMs)
       ? oldestOf(tickets)
       : oldestOf(come, knownOldestMs);

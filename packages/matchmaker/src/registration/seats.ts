@@ -27,7 +27,7 @@ export interface Seat {
   giveBack(): void;
 }
 
-/** The seats of a server's worlds. Each seat is taken once. */
+/** The seats of a server's worlds. A seat is taken once, and again only after it was held or given back. */
 export interface Seats {
   /**
    * Takes the seat of a token.
@@ -46,11 +46,11 @@ export interface Seats {
 
 /** Seats that also count agents, and forget departures once they have been reported. */
 export interface ReportedSeats extends Seats {
-  /** Returns the number of agents that have taken a seat in a world. The agents of a party count singly. */
+  /** Returns the number of agents that have taken a seat in a world. Each agent of a party counts. */
   agentsIn(worldName: string): number;
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets all worlds except these: their departures, and the seats reserved for refused agents. */
+  /** Forgets the departures from all other worlds, and their seats reserved for refused agents. */
   keep(worldNames: ReadonlySet<string>): void;
 }
 

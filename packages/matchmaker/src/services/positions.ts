@@ -10,7 +10,7 @@ import { countBefore } from "../sorted-list.ts";
 export interface QueuePosition {
   /** 1 for the ticket that is matched next. */
   readonly position: number;
-  /** Undefined while no tickets of the ticket's profiles are matched. */
+  /** Undefined while the profile in whose pool the ticket has this position matches no tickets. */
   readonly estimatedWaitMs: number | undefined;
 }
 

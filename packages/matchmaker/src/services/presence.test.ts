@@ -116,7 +116,7 @@ describe("a ticket without a watch", () => {
     const { tickets } = await fleet.admin.listTickets({});
     const reasons = new Map(tickets.map(({ id, error }) => [id, error?.message]));
     expect(reasons.get(forgotten)).toMatch(
-      /no call watched or read the ticket for 60000 ms.*limit: ticketLeaseMs/,
+      /the ticket's lease of 60000 ms expired.*limit: ticketLeaseMs/,
     );
     expect(reasons.get(polled)).toBeUndefined();
   });
@@ -257,6 +257,22 @@ describe("the record of a ticket", () => {
     // Each commit has a version: 200 tickets, 200 tickets, and the rest.
     expect(new Set(entries.map(({ version }) => version)).size).toBe(3);
   });
+
+  it.each([0, 9_999, 19_999])(
+    "keeps its lease while it is read every third of it, first after %i ms",
+    async (firstMs) => {
+      await using fleet = await Fleet.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
+      const [id = ""] = await fleet.tickets(1);
+      await fleet.pass(firstMs, 5_000);
+      for (let reads = 0; reads < 12; reads++) {
+        await fleet.ticket(id);
+        await fleet.pass(20_000, 5_000);
+        const { aliveUntilMs = 0 } = (await ticketOf(fleet, id)) ?? {};
+        expect(aliveUntilMs - fleet.time.now()).toBeGreaterThan(9_000);
+      }
+      expect(await fleet.states([id])).toEqual(["WAITING"]);
+    },
+  );
 
   it("is renewed when half of its lease is over, not before", async () => {
     await using fleet = await Fleet.open({ settings });

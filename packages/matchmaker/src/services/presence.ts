@@ -38,7 +38,7 @@ export class Presence {
     this.#settings = settings;
     this.#time = time;
     this.#emit = emit;
-    // The watch may have moved here from another matchmaker.
+    // Another matchmaker may mark a ticket as away although its watch has moved here.
     this.#stop = replica.onChange((change) => {
       if (
         change.kind === "ticket" &&
@@ -71,8 +71,9 @@ export class Presence {
   }
 
   /**
-   * Records a read of a ticket by its creator, which renews the lease of a waiting ticket. Has no effect
-   * in any other state.
+   * Records a read of a ticket by its creator. Renews the lease of a waiting ticket if the ticket is away
+   * or less than half of its lease is left. So a ticket that is read at least every third of
+   * `ticketLeaseMs` keeps its lease, with a margin of a third. Has no effect in any other state.
    */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {

@@ -84,7 +84,11 @@ function checkRequest(
   }
   parseAddress(address);
   if (capacity === undefined || capacity.maxWorlds === 0 || capacity.maxAgents === 0) {
-    throw invalid("capacity", "room for at least one world and one agent", "none");
+    throw invalid(
+      "capacity",
+      "room for at least one world and one agent",
+      `${capacity?.maxWorlds ?? 0} worlds and ${capacity?.maxAgents ?? 0} agents`,
+    );
   }
   if (request.region.length > maxIdLength) {
     throw invalid("region", `a name of at most ${maxIdLength} characters`, shorten(request.region));
@@ -170,8 +174,9 @@ function checkSecret(server: ServerRecord | undefined, secret: string): void {
 }
 
 /**
- * Refuses an address at which another registered server answers. A registration whose server does
- * not answer there, because it restarted or never existed, is replaced.
+ * Refuses an address at which another registered server answers, unless that server is lost or uses no
+ * join tokens. A registration whose server does not answer there, because it restarted or never existed,
+ * is replaced.
  */
 async function checkRivals(
   { replica, servers, settings }: RegistryContext,

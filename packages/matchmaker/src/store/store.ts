@@ -28,7 +28,7 @@ export type Entry = {
   [K in Kind]: {
     readonly kind: K;
     readonly id: string;
-    /** 0 if the record never existed, as far as the store remembers. */
+    /** For a record that does not exist: 0, or the version of its deletion. */
     readonly version: number;
     readonly value: Records[K] | undefined;
   };
@@ -48,8 +48,8 @@ export interface Position {
   /** Commits up to this version have been read. */
   readonly version: number;
   /**
-   * The reader has none of the records that were deleted up to this version: it has read their
-   * deletions, or has started over since.
+   * Version up to which the reader has applied all deletions, because it has read them or has started
+   * over since.
    */
   readonly horizon: number;
 }
@@ -63,8 +63,8 @@ export interface Changes {
   /** True if there are more changes to read. */
   readonly more: boolean;
   /**
-   * True if the entries begin at the start of the store: a record that neither this page nor the
-   * following ones contain does not exist.
+   * True if the reader must start over: this page is the first page of all records, and a record that no
+   * page contains does not exist.
    */
   readonly reset: boolean;
   /** True if the store has lost commits that the given position includes. */
@@ -110,8 +110,8 @@ export interface Store extends AsyncDisposable {
   /** Returns the current records, in the order of the keys. */
   read(keys: readonly RecordKey[]): Promise<readonly Entry[]>;
   /**
-   * Returns the changes since a position, or all records if the position is undefined. A page ends with
-   * the first commit with which it has `limit` records: a page never splits a commit.
+   * Returns the changes since a position, or all records if the position is undefined. A page
+   * contains whole commits, and ends once it has at least `limit` records.
    *
    * @param known Versions of commits that the reader has already applied. The page may omit records
    *   that have one of these versions, unless the reader must start over.
@@ -186,7 +186,7 @@ export function fenced(lease: Lease): StoreError {
 export function lostLife(): StoreError {
   return new StoreError(
     "lost",
-    "the store may have lost commits since this one was planned; nothing was changed",
+    "the store may have lost commits since this commit was planned; nothing was changed",
   );
 }
 

@@ -57,7 +57,7 @@ export class SharedKeys {
 
   /**
    * Uses the key in the store, or stores a new key. Every process that can read the store can sign;
-   * to avoid that, pass your own keys.
+   * to avoid that, set the option `signingKey`.
    */
   static async open(replica: Replica): Promise<SharedKeys> {
     const keys = new SharedKeys(replica);

@@ -38,7 +38,7 @@ export class MatchIndex {
   readonly worldsOf: Map<string, Set<string>> = new Map();
   readonly #worldByName = new Map<string, string>();
   readonly #loads = new Map<string, Load>();
-  /** Worlds without a match, by profile. */
+  /** Open worlds, and worlds being created, that have no match; by profile. */
   readonly spares: Map<string, Set<string>> = new Map();
   /** Worlds by state. */
   readonly inState: Readonly<Record<World["state"], Set<string>>> = {

@@ -53,10 +53,10 @@ function lastReports({ replica }: DirectorContext): (world: World) => ReportedWo
 }
 
 /**
- * Returns the number of free seats of a world. In use are the seats of the match's tickets, whether or not
- * their agents have joined, and a seat for each guest, that is, agent without a ticket. If the server does
- * not report its guests, the agents beyond the seats of the tickets inside are guests. A ticket is inside
- * if an agent of its party is.
+ * Returns the number of free seats of a world. Used seats are the seats of the match's tickets, joined or
+ * not, and one seat for each guest (an agent without a ticket). If the server does not report guests, their
+ * number is the number of agents minus the seats of the tickets that are inside. A ticket is inside if
+ * any agent of its party is in the world; without join tokens, every ticket is.
  */
 function freeSeats(
   { seats }: World,

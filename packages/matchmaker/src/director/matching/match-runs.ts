@@ -114,7 +114,7 @@ export class MatchRuns {
     });
   }
 
-  /** Requests matches from a function until it has no more, or its time is over. Never rejects. */
+  /** Requests at most `most` matches from a function, until it has no more or its time is over. Never rejects. */
   async #ask(
     profile: Profile,
     match: CustomMatchFunction,

@@ -8,8 +8,8 @@ import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Adopts worlds that a server started with, and destroys orphaned worlds: other reported worlds that
- * have no record, because the outcome of their create was lost. An orphaned world is destroyed once it
+ * Adopts worlds that a server started with, and destroys orphaned worlds: other reported worlds without
+ * a record, such as a world whose create had an unknown outcome. An orphaned world is destroyed once it
  * has been known for `orphanMs` and has no agents.
  */
 export class Orphans {

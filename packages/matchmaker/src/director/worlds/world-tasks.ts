@@ -26,8 +26,8 @@ export class WorldTasks {
   }
 
   /**
-   * Starts a task that is in flight until its promise settles. If it rejects, the error is emitted,
-   * and the next tick continues.
+   * Starts a task that is in flight until its promise settles. If the promise rejects, emits the error,
+   * unless another matchmaker leads by now (`fenced`); a later tick retries the work.
    */
   start(key: string, run: () => Promise<void>): void {
     const task = run()
