@@ -14,6 +14,8 @@ export class Parts {
   readonly #parts: Buffer[] = [];
   /** Bytes in the last part. */
   #length = 0;
+  /** Bytes that `moveTo` has moved. */
+  #moved = 0;
 
   constructor(pool: BufferPool) {
     this.#pool = pool;
@@ -34,24 +36,36 @@ export class Parts {
     }
   }
 
-  /** Moves all bytes to a buffer. */
-  moveTo(target: Buffer, start: number): void {
-    let at = start;
-    for (const [i, part] of this.#parts.entries()) {
-      const isLast = i === this.#parts.length - 1;
-      at += part.copy(target, at, 0, isLast ? this.#length : part.length);
+  /** Moves the oldest parts to a buffer that begins with them at `start`, until `bytes` or all bytes have moved. */
+  moveTo(target: Buffer, start: number, bytes: number): void {
+    const end = this.#moved + bytes;
+    while (this.#moved < end) {
+      const part = this.#parts.shift();
+      if (part === undefined) {
+        break;
+      }
+      const length = this.#parts.length === 0 ? this.#length : part.length;
+      this.#moved += part.copy(target, start + this.#moved, 0, length);
+      this.#giveBack(part);
     }
-    this.clear();
+    if (this.#parts.length === 0) {
+      this.clear();
+    }
   }
 
   /** Drops all bytes. */
   clear(): void {
     for (const part of this.#parts) {
-      if (part.length === partBytes) {
-        this.#pool.give(part);
-      }
+      this.#giveBack(part);
     }
     this.#parts.length = 0;
     this.#length = 0;
+    this.#moved = 0;
+  }
+
+  #giveBack(part: Buffer): void {
+    if (part.length === partBytes) {
+      this.#pool.give(part);
+    }
   }
 }
