@@ -189,4 +189,30 @@ test("a client that cancels 256 calls at once, again and again, is not a flood",
   }
   call.http2.write(frame(bytesOf(named("still here"))));
   await served.seen("message");
+  expect(server.errors).toEqual([]);
+});
+
+test("a client whose canceled calls and the calls after them arrive together is not a flood", async () => {
+  await using server = await serving({ maxStreamsPerConnection: 65 });
+  await using peer = rawPeer(server.listener.port);
+  peer.write(startOfCall);
+  const served = echo(await server.next());
+  peer.write(http2Frame(frameTypes.settings, frameFlags.ack, 0)); // The limit applies from now on.
+  const opened = headersOfCall(processPath);
+  const canceled = Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL);
+  let id = 1;
+  const rounds = Array.from({ length: 8 }, () => {
+    const ids = Array.from({ length: 64 }, () => {
+      id += 2;
+      return id;
+    });
+    return [
+      ...ids.map((call) => http2Frame(frameTypes.headers, frameFlags.endHeaders, call, opened)),
+      ...ids.map((call) => http2Frame(frameTypes.rstStream, 0, call, canceled)),
+    ];
+  });
+  const stillHere = http2Frame(frameTypes.data, 0, 1, frame(bytesOf(named("still here"))));
+  peer.write(Buffer.concat([...rounds.flat(), stillHere]));
+  await served.seen("message");
+  expect(server.errors).toEqual([]);
 });

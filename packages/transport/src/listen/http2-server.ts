@@ -18,23 +18,33 @@ import type { ListenTls } from "./listen-options.ts";
 /** Longest TLS handshake, in ms. */
 const handshakeMs = 10_000;
 
+/**
+ * Streams in a row that node:http2 may refuse before it ends the connection. It counts a stream that the peer has reset
+ * until all bytes of the same read are parsed, so it also refuses streams of a peer that keeps to the limit and replaces
+ * many streams at once. As many as the resets that it accepts at once.
+ */
+const maxSessionRejectedStreams = 1_000;
+
 /** Creates an HTTP/2 server with large windows, in plain text or over TLS. */
 export function createHttp2Server(
   maxStreamsPerConnection: number,
   tls: ListenTls | undefined,
 ): Http2Server | Http2SecureServer {
-  const settings = {
-    initialWindowSize: windowBytes,
-    maxConcurrentStreams: maxStreamsPerConnection,
+  const options = {
+    settings: {
+      initialWindowSize: windowBytes,
+      maxConcurrentStreams: maxStreamsPerConnection,
+    },
+    maxSessionMemory: maxSessionMemoryMb,
+    maxSessionRejectedStreams,
   };
   if (tls === undefined) {
-    return createServer({ settings, maxSessionMemory: maxSessionMemoryMb });
+    return createServer(options);
   }
   const clients = tls.clientCertificates ?? "none";
   try {
     return createSecureServer({
-      settings,
-      maxSessionMemory: maxSessionMemoryMb,
+      ...options,
       cert: asBuffer(tls.cert),
       key: asBuffer(tls.key),
       ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),
