@@ -134,8 +134,8 @@ export class Callers<S extends DescService> {
 /** Returns true if the same call may succeed at another matchmaker, or later. */
 export function isTransient(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
-  // Connect reports a call with a lost connection as cancelled. A caller that aborts its own calls
-  // checks its signal first.
+  // Connect reports a call with a lost connection as cancelled. Callers that abort their own calls
+  // must check their signal before they call this function.
   return transientCodes.has(code) || isLostSession(cause);
 }
 

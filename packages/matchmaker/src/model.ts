@@ -25,7 +25,7 @@ export type TicketState =
   | "cancelled"
   | "failed";
 
-/** Reason why a ticket failed, or returned to its pools. */
+/** Reason why a ticket failed or waits again. */
 export interface Reason {
   readonly code: StatusCode;
   readonly message: string;

@@ -137,7 +137,7 @@ describe("the seats of a party", () => {
     expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
-  it("do not hide agents without a ticket while an agent of the party is absent", async () => {
+  it("do not hide a guest while an agent of the party is absent", async () => {
     await using fleet = await Fleet.open({ profiles: [four] });
     await fleet.serve("a", { maxWorlds: 1 });
     const [party = ""] = await fleet.tickets(1, { partySize: 2 });
@@ -155,7 +155,7 @@ describe("the seats of a party", () => {
     expect(await fleet.states([next])).toEqual(["ASSIGNED"]);
   });
 
-  it("are held for a party that cancelled until all tokens have expired and no agent is inside", async () => {
+  it("are held, once its ticket is cancelled, until all of its tokens have expired and none of its agents is inside", async () => {
     await using fleet = await Fleet.open({ profiles: [four] });
     await fleet.serve("a");
     const [party = ""] = await fleet.tickets(1, { partySize: 2 });
@@ -189,9 +189,9 @@ describe("a party is refused", () => {
   it.each([
     [
       { profile: "raid", partySize: 4 },
-      /at most 3 agents, the most that profile "raid" has room for/,
+      /at most 3 agents, the largest party that profile "raid" accepts/,
     ],
-    [{ partySize: 5 }, /at most 4 agents, the most that the largest match or team of all profiles/],
+    [{ partySize: 5 }, /at most 4 agents, the largest party that any profile accepts/],
     [{ partySize: 33 }, /party_size: expected at most 32 \(limit: maxPartySize\), received 33/],
   ])("when it is created with %j", async (request, message) => {
     await using fleet = await Fleet.open({ profiles: [raid, four] });

@@ -115,7 +115,7 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
   expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });
 });
 
-it("behaviour 77: without a matchmaker, an agent takes its seat again with the key that it chose", async () => {
+it("behaviour 77: without a matchmaker, an agent that reconnects with keepSeat takes its seat again", async () => {
   const { told, world } = duel();
   await using server = await serve({ worlds: [world] });
   await using line = await cuttable(server.url);

@@ -20,7 +20,7 @@ function followed(onPage: (page: Changes) => Promise<void>) {
   return { inner, replica: new Replica(store) };
 }
 
-it("a replica reads the commits of others, and its own only if another one has changed their records", async () => {
+it("a replica reads the commits of others, and a record of its own commit only if another commit has changed it", async () => {
   const pages: Changes[] = [];
   const { inner, replica } = followed(async (page) => {
     pages.push(page);

@@ -22,8 +22,8 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
   /** Origins of pages that may call the matchmaker, as servers or as clients; `*` for all. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Serves a page at `/` that shows operators the tickets, servers, worlds and profiles live, and drains
-   * servers. Like the command line, it calls the services with an operator's token. Default false.
+   * Serves a page at `/` on which operators see the tickets, servers, worlds and profiles live, and can
+   * drain servers. Like the command line, it calls the services with an operator's token. Default false.
    */
   readonly page?: boolean | undefined;
   /** Adds further services to the port, such as health and reflection. */

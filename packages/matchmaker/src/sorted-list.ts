@@ -23,7 +23,7 @@ export interface Edits<T> {
   readonly removed: readonly T[];
   /** In the order of the list. */
   readonly added: readonly T[];
-  /** Returns the index of an item in the list; of a new item, the index of the item that it precedes. */
+  /** Returns the index of an item in the list; for a new item, the index at which to insert it. */
   placeOf(item: T): number;
 }
 

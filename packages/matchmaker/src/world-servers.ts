@@ -21,7 +21,7 @@ export interface WorldServers extends AsyncDisposable {
   /**
    * Checks that a dm_env_rpc server answers at an address; rejects otherwise.
    *
-   * @throws DmEnvRpcError INVALID_ARGUMENT for an address that is always refused.
+   * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address.
    */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
   /**
@@ -64,7 +64,7 @@ export interface NetworkServersOptions {
 }
 
 /**
- * Accesses environment servers over the network. Creates that are not traced share one connection to
+ * Accesses environment servers over the network. Untraced create calls share one connection to
  * each server; each destroy or reset, which may block, opens its own connection.
  */
 export function networkServers(options: NetworkServersOptions = {}): WorldServers {

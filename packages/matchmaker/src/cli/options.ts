@@ -38,7 +38,8 @@ usage: npx @dm-env-rpc/matchmaker COMMAND [options]
                        them, until interrupted
 
   --matchmaker ADDRESS address of a matchmaker, HOST:PORT or a URL; repeat the
-                       flag for matchmakers that share a store (127.0.0.1:8990)
+                       flag for matchmakers that share a store
+                       (default 127.0.0.1:8990)
   --token FILE         file with the operator's token
   --ca FILE            authority that issued the matchmakers' certificates, PEM
   --cert FILE          the operator's certificate, PEM; with --key

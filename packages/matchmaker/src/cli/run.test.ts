@@ -121,7 +121,7 @@ describe("npx @dm-env-rpc/matchmaker", () => {
       main,
       ...["watch", "--matchmaker", matchmaker.url, "--token", token],
     ]);
-    await program.says(/ {2}profile {2}pairs {2}of world counting/);
+    await program.says(/ {2}profile {2}pairs {2}for worlds of type counting/);
     await program.says(new RegExp(` {2}server {3}${serverId}`));
     const client = matchmakerClient(matchmaker.url, { timeoutMs: 60_000 });
     for await (const { ticketId } of client.find()) {

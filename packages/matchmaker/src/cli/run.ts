@@ -286,7 +286,7 @@ async function watch(
 function changeText(change: WatchResponse["change"]): string {
   switch (change.case) {
     case "profile":
-      return `profile  ${change.value.name}  of world ${change.value.worldType}`;
+      return `profile  ${change.value.name}  for worlds of type ${change.value.worldType}`;
     case "server": {
       const { id, state, placedWorlds, placedSeats } = change.value;
       const name = nameOf(ServerStateSchema, state);
@@ -295,7 +295,7 @@ function changeText(change: WatchResponse["change"]): string {
     case "match": {
       const { id, profile, teams, worldName, serverId } = change.value;
       const count = teams.reduce((sum, { ticketIds }) => sum + ticketIds.length, 0);
-      const where = worldName === "" ? "being created" : worldName;
+      const where = worldName === "" ? "a world being created" : worldName;
       return `match    ${id}  ${profile}  ${count} tickets in ${where} on ${serverId}`;
     }
     case "ticket": {

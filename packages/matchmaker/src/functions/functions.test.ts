@@ -42,7 +42,7 @@ describe("byCount", () => {
 });
 
 describe("teams", () => {
-  it("takes each team from its pool, and a ticket that is in two pools once", () => {
+  it("fills each team from its pool, and matches a ticket that is in two pools once", () => {
     const both = ticket("both", { waitedMs: 9 });
     const pools = {
       hunters: [both, ticket("h1"), ticket("h2")],
@@ -124,7 +124,7 @@ const pools = fc
     drawn.map(({ id, ...rest }) => ticket(`${id}`, rest)).sort((a, b) => a.createdMs - b.createdMs),
   );
 
-it("byCount makes the matches of a PartyQueue, whose search it skips for the solos before the first party", () => {
+it("byCount, which skips the search before the first party, makes the same matches as a PartyQueue", () => {
   fc.assert(
     fc.property(pools, fc.integer({ min: 1, max: 5 }), (pool, count) => {
       const queue = new PartyQueue(pool);

@@ -36,14 +36,14 @@ export interface MatchProposal {
   /** The tickets of each team. */
   readonly teams: Readonly<Record<string, readonly WaitingTicket[]>>;
   /**
-   * If proposals of two profiles share a ticket, the one with the higher score is used; if the scores
-   * are equal, the one with the highest priority of a ticket, then the one with the oldest ticket.
-   * Default 0.
+   * If proposals of two profiles share a ticket, the proposal with the higher score is used. If the scores
+   * are equal, the proposal that contains the ticket with the highest priority is used, then the proposal
+   * that contains the oldest ticket. Default 0.
    */
   readonly score?: number | undefined;
   /**
    * Data for the match's world and its agents, merged over the data of the profile: strings, finite
-   * numbers, booleans and lists of them. The merged data may take 1,024 bytes as JSON.
+   * numbers, booleans and lists of them. The merged data is limited to 1,024 bytes of JSON.
    */
   readonly data?: MatchData | undefined;
 }

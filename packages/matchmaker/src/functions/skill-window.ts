@@ -256,9 +256,14 @@ export const readSkillWindow: FunctionReader<"skillWindow"> = (parameters) => {
   if (doubleArg === "") {
     throw invalid("skill_window.double_arg", "a name", "none");
   }
-  for (const [name, value] of Object.entries({ window, widenPerSecond, maxWindow })) {
+  const numbers = [
+    ["window", window],
+    ["widen_per_second", widenPerSecond],
+    ["max_window", maxWindow],
+  ] as const;
+  for (const [name, value] of numbers) {
     if (value !== undefined && !(value >= 0)) {
-      throw invalid(`skill_window ${name}`, "a number of at least 0", String(value));
+      throw invalid(`skill_window.${name}`, "a number of at least 0", String(value));
     }
   }
   const options = { count, double: doubleArg, window, widenPerSecond, maxWindow };

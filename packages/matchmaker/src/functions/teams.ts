@@ -14,7 +14,7 @@ export interface TeamSize {
 }
 
 /**
- * Matches teams with tickets from the pool of each team, in matching order. A ticket in several pools is matched once, and
+ * Fills each team with tickets from the team's pool, in matching order. A ticket in several pools is matched once, and
  * the agents of a party play in one team.
  */
 export function teams(sizes: readonly TeamSize[]): MatchFunction {

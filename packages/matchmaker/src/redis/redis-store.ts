@@ -113,8 +113,8 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   /** Offset of Redis's clock from this machine's. */
   let aheadMs = 0;
   /**
-   * Corrects the offset, as far as the answer to a request shows that it is wrong: Redis read its clock
-   * between the request and now. An answer that is processed late would otherwise turn back the time.
+   * Clamps the offset to the range that the answer to a request proves: Redis read its clock between the
+   * request and now. An answer that is processed late would otherwise turn back the time.
    */
   const learnTime = (
     askedMs: number,

@@ -15,7 +15,7 @@ function script(source: string): Script {
 const evenWhenFull = "#!lua flags=allow-oom\n";
 
 /**
- * Begins a new life of the store if it has none, or if Redis was restarted and may have lost commits.
+ * Begins a new life of the store (see `Position`) if it has none, or if Redis was restarted and may have lost commits.
  * The versions of a new life start above all versions of earlier lives.
  *
  * KEYS: life, version. ARGV: the run id of Redis, a new life. Replies with the current life.

@@ -28,7 +28,7 @@ it("remembers a key in the millisecond in which it expires", () => {
   expect([keys.has("first"), keys.size]).toEqual([true, 1]);
 });
 
-it("does not search few keys for expired ones", () => {
+it("does not search for expired keys while it has fewer than 1,024 keys", () => {
   let nowMs = 0;
   const keys = new ExpiringKeys(() => nowMs);
   for (let count = 0; count < 1_023; count++) {

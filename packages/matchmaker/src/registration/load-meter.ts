@@ -18,7 +18,7 @@ interface PlatformPerformance {
 
 /**
  * Returns a function that measures the load of this process: the share of time, since the last
- * measurement, in which its event loop was busy. In pages it returns undefined.
+ * measurement, in which its event loop was busy. In pages the returned function returns undefined.
  */
 export function eventLoopMeter(time: TimeSource): () => number | undefined {
   const platform: PlatformPerformance = performance;

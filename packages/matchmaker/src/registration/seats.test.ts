@@ -98,7 +98,7 @@ it("a party has left once its last agent has, even if a report was sent in betwe
   expect(seats.leftFrom("world")).toEqual(["party"]);
 });
 
-it("the agents in a world are those that took a seat and have not left or been refused, and a party's count singly", async () => {
+it("agentsIn counts each agent that took a seat and has not left or been refused, and each agent of a party", async () => {
   const { seats } = open({ partySize: 3 });
   expect(seats.agentsIn("world")).toBe(0);
   const [first, second] = [

@@ -237,7 +237,7 @@ describe("the calls of a listener", () => {
     ["other calls of agents", create, "maxCalls"],
     ["calls of servers", register, "reservedCalls"],
     ["health checks", health, "reservedCalls"],
-  ] as const)("have a limit for %s, which ended calls do not use", (_, path, limit) => {
+  ] as const)("are limited for %s; ended calls do not count", (_, path, limit) => {
     const admit = listener({ maxWatches: 9, maxCalls: 9, reservedCalls: 9, [limit]: 3 });
     const others = [watch, create, register].filter((other) => other !== path && path !== health);
     for (let round = 0; round < 2; round++) {
@@ -260,7 +260,7 @@ describe("the calls of a listener", () => {
     ["watches", watch, "maxWatchesPerCaller"],
     ["calls of agents", create, "maxCallsPerCaller"],
   ] as const)(
-    "have a limit for the %s of one network, which refused and ended calls do not use",
+    "are limited for the %s of one network; refused and ended calls do not count",
     (_, path, limit) => {
       const admit = listener({ maxWatchesPerCaller: 50, maxCallsPerCaller: 50, [limit]: 2 });
       for (let round = 0; round < 2; round++) {
@@ -297,7 +297,7 @@ describe("the calls of a listener", () => {
     [16, 2],
     [31, 3],
   ])(
-    "have a limit on unread requests: in a reserve of %i, %i of one network",
+    "are limited while their requests are unread: in a reserve of %i calls, to %i of one network",
     (reservedCalls, most) => {
       const admit = listener({ reservedCalls });
       for (let round = 0; round < 2; round++) {

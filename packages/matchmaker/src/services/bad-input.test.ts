@@ -60,6 +60,18 @@ describe("bad input", () => {
       /match_function: expected one of by_count, teams, skill_window, custom,/,
     ],
     ["a count of 0", { count: 0 }, /by_count.count: expected a number from 1/],
+    [
+      "a window that shrinks",
+      {
+        matchFunction: match({
+          function: {
+            case: "skillWindow",
+            value: { count: 2, doubleArg: "skill", window: 10, widenPerSecond: -1 },
+          },
+        }),
+      },
+      /skill_window\.widen_per_second: expected a number of at least 0, received -1/,
+    ],
     ["fewer seats than agents", { count: 4, seats: 3 }, /seats: expected at least the 4/],
     [
       "a team without a pool",

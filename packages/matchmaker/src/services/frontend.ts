@@ -286,11 +286,10 @@ function checkParty(
   if (candidates.length === 0 || partySize <= largest) {
     return;
   }
-  const room =
-    named === undefined ? "the largest match or team of all profiles" : `profile "${named.name}"`;
+  const by = named === undefined ? "any profile" : `profile "${named.name}"`;
   throw invalid(
     "party_size",
-    `at most ${largest} agents, the most that ${room} has room for`,
+    `at most ${largest} agents, the largest party that ${by} accepts`,
     `${partySize}; split the party, or raise the profile's count, seats or team sizes`,
   );
 }

@@ -280,7 +280,7 @@ describe("the positions of tickets", () => {
     expect(waitAfter(1)).toBe(250);
   });
 
-  it("count no more matches once they are closed", async () => {
+  it("ignore matches after close()", async () => {
     const { time, positions, wait, match, of } = await open();
     await wait("observed", { priority: -1 });
     positions.close();

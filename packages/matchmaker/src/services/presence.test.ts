@@ -369,7 +369,7 @@ describe("the presence of tickets", () => {
     expect(await leaseWritten("one")).toBeUndefined();
   });
 
-  it("writes no more tickets once it closes, although more have to be renewed", async () => {
+  it("is not written after close(), even if tickets are due", async () => {
     const { time, presence, replica, write, recordOf, soon } = open();
     const ids = Array.from({ length: 201 }, (_, index) => `ticket-${index}`);
     for (const id of ids) {
@@ -393,7 +393,7 @@ describe("the presence of tickets", () => {
     expect(recordOf("one").value.away).toBeUndefined();
   });
 
-  it("leaves a ticket away whose watch ends at once", async () => {
+  it("leaves a ticket away if its new watch ends at once", async () => {
     const { presence, write, leaseWritten, late } = open();
     await write("one", { ...late, away: true });
     presence.watch("one")();

@@ -108,7 +108,7 @@ describe("a ticket that is created", () => {
     [
       "a party that is too large for its profile",
       { partySize: 3, profile: "any" },
-      /profile "any" has room for/,
+      /the largest party that profile "any" accepts/,
     ],
   ])("is refused with %s", async (_, request, message) => {
     await using fleet = await Fleet.open({ settings: { maxPartySize: 4 } });

@@ -71,7 +71,7 @@ it("a queue keeps its order when keys are set again many times", () => {
   expect(queue.takeDue(1_000)).toEqual([]);
 });
 
-it("a queue returns a key that is set again only at its latest time, and once", () => {
+it("a key that is set twice is returned once, at its later time", () => {
   const queue = new DueQueue();
   queue.set("a", 10);
   queue.set("a", 20);

@@ -209,7 +209,9 @@ describe("the indexes of tickets", () => {
     if (event?.kind !== "bad-proposal") {
       throw new Error("a bad proposal was expected");
     }
-    expect(event.error.message).toMatch(/the profile cannot be used here: .*missing/);
+    expect(event.error.message).toMatch(
+      /profile ".*" cannot be used by this matchmaker: .*missing/,
+    );
     expect(event.error.cause).toBeInstanceOf(Error);
   });
 });

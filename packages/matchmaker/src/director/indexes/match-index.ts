@@ -240,7 +240,10 @@ export class MatchIndex {
       this.#emit({
         kind: "bad-proposal",
         profile: name,
-        error: new Error(`the profile cannot be used here: ${messageOf(cause)}`, { cause }),
+        error: new Error(
+          `profile "${name}" cannot be used by this matchmaker: ${messageOf(cause)}`,
+          { cause },
+        ),
       });
     }
   }

@@ -220,7 +220,7 @@ describe("open seats", () => {
     expect(await fleet.states([three, one])).toEqual(["WAITING", "ASSIGNED"]);
   });
 
-  it("that agents without a ticket use are not filled until these agents leave", async () => {
+  it("that guests use are not filled until the guests leave", async () => {
     await using fleet = await four();
     const server = await fleet.serve("a", { maxWorlds: 1 });
     const ids = await played(fleet, 4);
@@ -265,7 +265,7 @@ describe("open seats", () => {
     expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
-  it("are not filled while agents beyond the tickets inside use them, if the server reports no guests", async () => {
+  it("are not filled while agents without tickets use them, if the server reports no guests", async () => {
     await using fleet = await four();
     await fleet.serve("a", { maxWorlds: 1 });
     const ids = await fleet.tickets(4);
@@ -289,7 +289,7 @@ describe("open seats", () => {
     expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
-  it("do not count an agent that is inside with its ticket as a guest as well", async () => {
+  it("are not used by an agent that is inside with its ticket, which is not counted as a guest", async () => {
     await using fleet = await four();
     const server = await fleet.serve("a", { maxWorlds: 1 });
     const ids = await played(fleet, 4);

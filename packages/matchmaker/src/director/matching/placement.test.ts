@@ -184,7 +184,7 @@ it("worlds are spread by load: the server with the lowest load gets the world", 
   expect(scene.created()).toEqual([0, 1, 0]);
 });
 
-it("each world that was placed a short time ago counts as a load of at least 1 / maxWorlds", async () => {
+it("each recently placed world counts with a load of at least 1 / maxWorlds", async () => {
   // Of ten worlds, each counts as a tenth: the idle server gets worlds until it is as loaded as the others.
   await using scene = await byLoad([0.35, 0, 0.35]);
   await scene.fleet.tickets(8);
@@ -200,7 +200,7 @@ it("each world that was placed a short time ago counts as a load of at least 1 /
   expect(scene.created()).toEqual([2, 5, 2]);
 });
 
-it("a world that was placed a short time ago counts as the average of the server's other worlds", async () => {
+it("a recently placed world counts with the average load of the server's other worlds", async () => {
   await using scene = await byLoad([0, 0.9]);
   const [idle] = scene.servers;
   await scene.fleet.tickets(2);
@@ -221,7 +221,7 @@ it("a world that was placed a short time ago counts as the average of the server
   expect(scene.created()).toEqual([2, 1]);
 });
 
-it("a server that reports no load counts with the used share of its seats", async () => {
+it("if a server reports no load, the share of its used seats counts as its load", async () => {
   // Each world takes 10 of 40 seats.
   await using scene = await byLoad([undefined, 0.3], 10);
   await scene.fleet.tickets(10);

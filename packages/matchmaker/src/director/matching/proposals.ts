@@ -11,7 +11,7 @@ import { matchData } from "../../match-data.ts";
 import type { Profile } from "../../profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
 
-/** Faults of one run of a match function that are reported individually. */
+/** Maximum number of faults of one run of a match function that are reported individually. */
 const maxFaults = 10;
 
 /**

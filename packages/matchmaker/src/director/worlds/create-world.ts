@@ -13,9 +13,12 @@ import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outco
 import { startCreateSpan } from "../spans.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** Creates that are started in a row before other work of the process may run. */
+/** Number of create calls that are started before other work of the process may run. */
 const burst = 25;
-/** Worlds that are visited in a row; most of them may wait until their servers have created others. */
+/**
+ * Number of worlds that are checked before other work may run. Most of them may have to wait because
+ * their servers have too many creates in flight: these do not count in `burst`.
+ */
 const maxVisited = 2_000;
 /** Name of the task that starts creates. */
 const starting = "start creates";
