@@ -40,7 +40,9 @@ async function pour(peer: RawPeer, bytes: Buffer): Promise<void> {
   for (let sent = 0; sent < floodBytes && !peer.socket.destroyed; sent += bytes.length) {
     peer.write(bytes);
     if (peer.socket.writableNeedDrain) {
-      await Promise.race([once(peer.socket, "drain"), closed]);
+      // Not `once`, which rejects if the server closes the connection meanwhile.
+      const drained = new Promise((resolve) => peer.socket.once("drain", resolve));
+      await Promise.race([drained, closed]);
     }
   }
   await closed;
