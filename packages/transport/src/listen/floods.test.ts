@@ -80,6 +80,25 @@ test("after too many connections that break HTTP/2, a new one waits, and open on
   await visitor.seen("message");
 });
 
+test("agents that close their connections with a GOAWAY of their own stream, as grpc-go does, are no floods", async () => {
+  await using server = await serving({ maxFloodsPerAddress });
+  const goAway = http2Frame(frameTypes.goAway, 0, 0, Buffer.of(0, 0, 0, 1, 0, 0, 0, 0));
+  for (let closed = 0; closed <= maxFloodsPerAddress; closed++) {
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall);
+    echo(await server.next());
+    peer.write(goAway);
+    await once(peer.socket, "close");
+  }
+  expect(reported(server)).toContain("Protocol error");
+  await using stream = await openStream(server.address);
+  const player = record(stream);
+  echo(await server.next());
+  stream.send(named("at once"));
+  await player.seen("message");
+  expect(server.listener.refusals.get("maxFloodsPerAddress")).toBeUndefined();
+});
+
 test("after too many connections that break HTTP/2 over TLS, a new one waits before its handshake", async () => {
   await using server = await serving({ tls: serverPair, maxFloodsPerAddress });
   const { port } = server.listener;

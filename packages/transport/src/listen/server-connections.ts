@@ -180,7 +180,7 @@ export class ServerConnections {
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
       this.#limits.onError(entry.lost);
-      if (isViolation(error)) {
+      if (isViolation(error, entry.opened)) {
         this.#limits.onFlood(address);
       }
     });
@@ -362,12 +362,20 @@ export class ServerConnections {
   }
 }
 
-/** Returns true for the error of a peer that broke HTTP/2, rather than of a lost connection. */
-function isViolation(error: Error): boolean {
-  return (
-    "code" in error &&
-    (error.code === "ERR_HTTP2_ERROR" || error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES")
-  );
+/** The error with which nghttp2 ends a connection that breaks a rule (NGHTTP2_ERR_PROTO). */
+const protocolError = -505;
+
+/**
+ * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go breaks a rule, too, when
+ * it closes a connection: its GOAWAY names its own last stream. So a peer that has opened streams may break one.
+ */
+function isViolation(error: Error, opened: number): boolean {
+  if (!("code" in error && "errno" in error)) {
+    return false;
+  }
+  return error.code === "ERR_HTTP2_ERROR"
+    ? error.errno !== protocolError || opened === 0
+    : error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES";
 }
 
 /** Returns true if node:http2 did not report many streams, because they failed, or if messages arrive in too many pieces. */
