@@ -193,6 +193,20 @@ test.each([
   },
 );
 
+test("a client that sends 800,000 small messages, each in a frame, is not a flood", async () => {
+  await using server = await serving();
+  await using peer = rawPeer(server.listener.port);
+  peer.write(startOfCall);
+  const served = record(await server.next());
+  const message = http2Frame(frameTypes.data, 0, 1, Buffer.of(0, 0, 0, 0, 3, 0x10, 0x80, 0x01));
+  const each = 200_000; // Their DATA leaves room in the stream's window, and the headers of all frames have 7.2 MB.
+  for (let sent = each; sent <= 4 * each; sent += each) {
+    peer.write(Buffer.alloc(each * message.length, message));
+    await until(() => served.messages.length === sent || server.errors.length > 0);
+  }
+  expect(server.errors).toEqual([]);
+});
+
 test("a client that cancels 256 calls at once, again and again, is not a flood", async () => {
   await using server = await serving({ maxStreamsPerConnection: 257 });
   await using call = rawCall(server.address);

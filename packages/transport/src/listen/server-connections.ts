@@ -28,6 +28,9 @@ const idleChecks = 4;
 const otherBytes = windowBytes;
 const otherBytesPerSecond = 1024 * 1024;
 
+/** The header of a frame (RFC 9113, section 4.1). */
+const frameHeaderBytes = 9;
+
 /** Bytes of headers that a stream may send. */
 const headerBytes = 16 * 1024;
 
@@ -89,7 +92,7 @@ interface Entry extends ServerConnection {
   streams: number;
   /** Number of streams opened so far. */
   opened: number;
-  /** Bytes of DATA received so far. */
+  /** Bytes of DATA received so far, with the header of each frame up to the size of its DATA. */
   dataBytes: number;
   /** Other bytes that no longer count, because they arrived slowly. */
   forgivenBytes: number;
@@ -139,7 +142,8 @@ export class ServerConnections {
     const refused = limit !== undefined;
     const { push } = Readable.prototype;
     const countAndPush = function (this: Readable, chunk: Buffer | null): boolean {
-      entry.dataBytes += chunk?.length ?? 0;
+      const length = chunk?.length ?? 0;
+      entry.dataBytes += length + Math.min(length, frameHeaderBytes);
       return push.call(this, chunk);
     };
     const entry: Entry = {
