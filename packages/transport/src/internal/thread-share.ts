@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { later } from "./later.ts";
+import { Queue } from "./queue.ts";
 
 /** Time that requests may take in one turn of the event loop. */
 const turnMs = 2;
@@ -100,33 +101,4 @@ export class ThreadShare {
 interface Waiting {
   readonly network: string;
   readonly tasks: Queue<() => void>;
-}
-
-/** A queue whose memory is reused: thousands of sessions may wait in each turn. */
-class Queue<Item> {
-  #items: (Item | undefined)[] = [];
-  #next = 0;
-
-  get size(): number {
-    return this.#items.length - this.#next;
-  }
-
-  push(item: Item): void {
-    this.#items.push(item);
-  }
-
-  shift(): Item | undefined {
-    const item = this.#items[this.#next];
-    if (item === undefined) {
-      return undefined;
-    }
-    this.#items[this.#next] = undefined;
-    this.#next += 1;
-    if (2 * this.#next >= this.#items.length) {
-      this.#items.copyWithin(0, this.#next);
-      this.#items.length -= this.#next;
-      this.#next = 0;
-    }
-    return item;
-  }
 }

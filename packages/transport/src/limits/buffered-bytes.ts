@@ -2,6 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { later } from "../internal/later.ts";
 import { networkOf } from "../internal/network-of.ts";
+import { Queue } from "../internal/queue.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
@@ -116,6 +117,12 @@ interface Entry {
   stalled: number;
 }
 
+/** A message that is inflated once the sizes of those before it allow. */
+interface Inflation {
+  readonly bytes: number;
+  start(finished: () => void): void;
+}
+
 /**
  * Counts the undelivered bytes of a listener, in both directions: messages that are incomplete, are
  * being inflated, or wait behind an unanswered request, bytes that are read ahead, and bytes that peers do not
@@ -136,7 +143,7 @@ export class BufferedBytes {
   /** Earliest time of the next look at all streams, while more than `maxBufferedBytes` are counted. */
   #nextLookMs = 0;
   /** Inflations that wait for their turn, and the bytes of those in progress. */
-  readonly #inflations: { readonly bytes: number; start(finished: () => void): void }[] = [];
+  readonly #inflations = new Queue<Inflation>();
   #inflating = 0;
 
   /** @param refusals Counts the streams that are ended. */
@@ -158,7 +165,7 @@ export class BufferedBytes {
   /** Starts the inflations that fit. It loops, because the inflations of ended streams finish at once. */
   #inflateNext(): void {
     for (;;) {
-      const [next] = this.#inflations;
+      const next = this.#inflations.first;
       if (next === undefined) {
         return;
       }
