@@ -17,7 +17,7 @@ const quickPace: Pace = {
   reusesServers: true,
 };
 
-/** Maximum number of runs of an attack that misses a bar; the best run counts. */
+/** Maximum number of runs of an attack while it misses a bar; the best run counts. */
 const mostRuns = 3;
 
 async function main(): Promise<void> {
@@ -52,7 +52,7 @@ async function main(): Promise<void> {
   }
   for (const { attack, descriptors, ms } of await arena.exorcise()) {
     print(
-      `${attack}: ${descriptors} descriptors left within ${(ms / 1000).toFixed(0)} s after the attack`,
+      `${attack}: ${descriptors} descriptors still open ${(ms / 1000).toFixed(0)} s after the attack`,
     );
     const at = verdicts.findIndex(({ row }) => row.attack === attack);
     const verdict = verdicts[at];

@@ -4,7 +4,7 @@ import { rooms, variants } from "./attacks/index.ts";
 import { parseOptions, usage } from "./options.ts";
 
 describe("the options", () => {
-  it("select all attacks by default, and a room or a part of a name", () => {
+  it("select all attacks by default, or those of a room, or those whose names contain the argument", () => {
     const count = Object.values(rooms).flatMap((room) => Object.keys(room)).length;
     expect(parseOptions([]).attacks).toHaveLength(count);
     expect(parseOptions(["frames"]).attacks.every(({ room }) => room === "frames")).toBe(true);
@@ -20,7 +20,7 @@ describe("the options", () => {
     expect([...variants].filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  it("are refused with the unknown name", () => {
+  it("are refused with an error that states the unknown name", () => {
     expect(() => parseOptions(["chess"])).toThrow(/unknown attack "chess": expected a room/);
     expect(() => parseOptions(["--fast"])).toThrow(/--fast/);
   });

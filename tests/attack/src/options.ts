@@ -18,7 +18,7 @@ const all: Options["attacks"] = (Object.keys(rooms) as Room[]).flatMap((room) =>
 export const usage: string = `Usage: npm run attack -- [NAME...] [--quick]
 
 Attacks a gridworld server with default limits, in its own process, beside an agent in lockstep, and
-prints a row for each attack. NAME is a room or a part of an attack's name:
+prints a row for each attack. NAME is the name of a room, or a part of an attack's name:
 ${(Object.keys(rooms) as Room[])
   .map(
     (room) =>
@@ -27,9 +27,9 @@ ${(Object.keys(rooms) as Room[])
         .join("")}`,
   )
   .join("")}
-  --quick   attacks of a fraction of a second, on servers that may have withstood earlier ones; without
-            variants of the same attack unless they are named; bars for times are loose
-Exits 1 if a row misses a bar.
+  --quick   short attacks, on servers that may have withstood earlier attacks; without variants of the same
+            attack unless they are named; bars for times are loose
+Exits with 1 if a row misses a bar.
 `;
 
 /**

@@ -7,7 +7,7 @@ export class Seen {
   sentBytes = 0;
   receivedBytes = 0;
   readonly counts: Record<string, number> = {};
-  /** Called at the first answer or event; the first event is an open connection. */
+  /** Called when the first answer or event is counted; the first event is an open connection. */
   onFirst: () => void = () => {};
 
   /** Counts an answer or an event by its name. */
@@ -23,7 +23,7 @@ export class Seen {
 export interface Target {
   readonly host: string;
   readonly port: number;
-  /** Source address of the attack; the other agents have another one. */
+  /** Source address of the attack; all other agents have a different address. */
   readonly from: string;
   readonly seen: Seen;
   /** Resolves when the attack's time is over. */
@@ -33,7 +33,7 @@ export interface Target {
   answered(how: string): void;
 }
 
-/** Prepares its bytes, and returns the attack, which lasts until `target.over` and leaves its connections open. */
+/** Prepares the bytes of an attack. The returned function attacks until `target.over`, and leaves its connections open. */
 export type Attack = () => (target: Target) => Promise<unknown>;
 
 /** A room of attacks, by name. */
@@ -42,7 +42,7 @@ export type Attacks = Readonly<Record<string, Attack>>;
 /** Pause after a refused connection. */
 const refusedMs = 10;
 
-/** Keeps `count` connections on which `play` runs; a connection that ends is replaced until the attack is over. */
+/** Runs `play` on each of `count` connections. Until the attack is over, a new connection replaces each one whose `play` has ended. */
 export async function persist(
   target: Target,
   count: number,
@@ -62,7 +62,7 @@ export async function persist(
   });
 }
 
-/** Opens `count` connections, plays on each, and holds them until the attack is over. */
+/** Opens `count` connections, runs `play` once on each, and leaves them open until the attack is over. */
 export async function hold(
   target: Target,
   count: number,
@@ -93,7 +93,7 @@ export async function repeat(
   await Promise.all(loops);
 }
 
-/** Concatenates `times` copies of the bytes. */
+/** Concatenates `count` copies of the bytes. */
 export function times(count: number, bytes: Uint8Array): Buffer {
   return Buffer.alloc(count * bytes.length, bytes);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames that HTTP/2 allows or must refuse, in larger numbers than any client sends.
+// Frames that a server must accept or refuse, in larger numbers than any client sends.
 import { randomBytes } from "node:crypto";
 import {
   frameFlags,
@@ -19,7 +19,7 @@ const { data, headers, priority, rstStream, settings, pushPromise, ping, goAway,
   frameTypes;
 const { endStream, endHeaders, padded } = frameFlags;
 
-/** Connections of each attack here. */
+/** Connections of each attack, unless it states another number. */
 const connections = 4;
 
 /** Streams or frames in one write. */
@@ -28,7 +28,7 @@ const batch = 200;
 const call = headersOfCall(processPath);
 const cancel = Buffer.of(0, 0, 0, 8);
 
-/** Opens new streams without pause, with the given frames for each. */
+/** Opens new streams without pause, and sends the given frames on each. */
 function streamsOf(framesOf: (id: number) => Uint8Array): Attack {
   return () => (target) =>
     persist(target, connections, (peer) =>
@@ -38,7 +38,7 @@ function streamsOf(framesOf: (id: number) => Uint8Array): Attack {
     );
 }
 
-/** Opens a stream, and repeats the same bytes on it without pause. */
+/** Opens a stream, and sends the same bytes on it again and again without pause. */
 function repeated(bytesOf: (id: number) => Uint8Array): Attack {
   return () => (target) =>
     persist(target, connections, async (peer) => {
@@ -47,7 +47,7 @@ function repeated(bytesOf: (id: number) => Uint8Array): Attack {
     });
 }
 
-/** Sends bytes in place of an HTTP/2 connection, waits until the server closes it, and repeats. */
+/** Connects, sends the given bytes instead of HTTP/2, waits until the server closes the connection, and repeats. */
 function greeting(bytesOf: () => Uint8Array): Attack {
   return () => (target) =>
     repeat(target, connections, async () => {
@@ -68,7 +68,7 @@ function opened(id: number, flags = 0): Buffer {
   return http2Frame(headers, endHeaders | flags, id, call);
 }
 
-/** Headers that repeat one entry of the dynamic table, 4 KB for each byte. */
+/** Headers that repeat one entry of the dynamic table: each byte stands for 4 KB. */
 function hpackBomb(id: number): Buffer {
   const entry = indexedHeader("x-bomb", "b".repeat(3_900));
   const references = Buffer.alloc(frameBytes - call.length - entry.length, 0xbe);
@@ -154,7 +154,7 @@ export const frames: Attacks = {
   "DATA of one byte": () => (target) =>
     persist(target, connections, async (peer) => {
       const id = await peer.call();
-      // A message of 4 MB, the server's window, one byte to each frame.
+      // A message of 4 MB, as large as the server's window, with one byte in each frame.
       await peer.write(http2Frame(data, 0, id, Buffer.of(0, 0, 63, 0, 0)));
       const bytes = times(1000, http2Frame(data, 0, id, Buffer.of(0)));
       for (let sent = 0; sent < 4_000 && peer.isOpen; sent++) {

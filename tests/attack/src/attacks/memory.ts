@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that a server holds for peers: requests that wait, and responses that are never read.
+// Attacks on a server's memory: requests that must wait, and responses that the attacker never reads.
 import { gzipSync } from "node:zlib";
 import { field, frameFlags, grpcFrame, literalHeader } from "@dm-env-rpc/tests-processes";
 import { type Peer, processPath, settingIds } from "../wire/peer.ts";
@@ -18,13 +18,13 @@ import { manySettings } from "./messages.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** Streams of each connection: a few less than maxStreamsPerConnection. */
+/** Streams of each connection: slightly fewer than maxStreamsPerConnection. */
 const streams = 250;
 
-/** Gives a client whose windows are closed: responses stay with the server. */
+/** Options of a client whose windows are closed, so that responses stay with the server. */
 const closedWindow = { settings: [[settingIds.initialWindowSize, 0] as const] };
 
-/** Fills the streams of some connections whose windows are closed with requests. */
+/** Fills streams with requests, on connections whose windows are closed. */
 function unread(
   connections: number,
   path: string,
@@ -53,7 +53,7 @@ function unread(
     );
 }
 
-/** Joins a world with two agents of which one is silent, so that steps of the other wait. */
+/** Joins a world with a silent agent and with the agent of `stream`, whose steps therefore wait. */
 async function joinWaiting(peer: Peer, stream: number): Promise<boolean> {
   const silent = await peer.call();
   const world = await createOn(peer, silent);
@@ -66,7 +66,7 @@ async function joinWaiting(peer: Peer, stream: number): Promise<boolean> {
   return await peer.request(stream, stepFor([]));
 }
 
-/** Fills streams whose first step waits for a silent agent. */
+/** Fills streams with requests that wait behind a first step, which itself waits for a silent agent. */
 function waiting(
   connections: number,
   pairs: number,
@@ -94,7 +94,7 @@ function waiting(
 const reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const gzip = literalHeader("grpc-encoding", "gzip");
 
-/** Attacks by what a server holds. */
+/** Attacks on a server's memory. */
 export const memory: Attacks = {
   "zero window: lists of properties that are never read": unread(4, processPath, async () =>
     requestOf("listProperty"),
@@ -157,7 +157,7 @@ export const memory: Attacks = {
     1,
   ),
 
-  "messages of 60 MiB that stop after 58, 120 streams": () => {
+  "messages of 60 MiB that stop after 58 MiB, 120 streams": () => {
     const part = Buffer.alloc(5 + 58 * mebibyte);
     part.writeUInt32BE(60 * mebibyte, 1);
     return (target) =>
@@ -218,7 +218,7 @@ export const memory: Attacks = {
         closedWindow,
       );
   },
-  "WebSockets that never read, 200 of them": () => (target) => {
+  "200 WebSockets that never read": () => (target) => {
     const creates = times(200, webSocketFrame(webSocketOpcodes.binary, requestOf("listProperty")));
     return Promise.all(
       Array.from({ length: 200 }, async () => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Single messages within maxMessageBytes that cost more than their bytes. Each is sent, answered or
-// refused, and sent again.
+// Single messages that cost a server more than their size suggests. Each attack sends its message, waits until it is
+// answered or refused, and sends it again.
 import { gzipSync } from "node:zlib";
 import { field, grpcFrame, integerField, literalHeader, varint } from "@dm-env-rpc/tests-processes";
 import { type Peer, processPath } from "../wire/peer.ts";
@@ -17,7 +17,7 @@ import { type Attack, type Attacks, persist, type Target, times } from "./attack
 
 const mebibyte = 1024 * 1024;
 
-/** Bytes of the largest messages: a little less than maxMessageBytes. */
+/** Size of the largest messages, in bytes: a little less than maxMessageBytes. */
 const largest = 63 * mebibyte;
 
 /** Largest number of elements that maxElements admits. */
@@ -86,7 +86,7 @@ async function exchange(
 
 const one = varint(1);
 
-/** Unpacked elements of an array of numbers. */
+/** `count` unpacked elements of an array of numbers. */
 const unpacked = (count: number): Buffer => times(count, integerField(1, 1));
 const packed = (count: number): Buffer => field(1, times(count, one));
 const tensorOf = (kind: keyof typeof tensorFields, ...array: readonly Uint8Array[]): Buffer =>
@@ -95,16 +95,16 @@ const tensorOf = (kind: keyof typeof tensorFields, ...array: readonly Uint8Array
 const emptyField = Buffer.of(0x0a, 0);
 const fields = (count: number): Buffer => times(count, emptyField);
 
-/** Chunks of one element, for an array of numbers. */
+/** `count` chunks of one element each, for an array of numbers. */
 const chunks = (count: number): Buffer => times(count, field(1, one));
 
-/** 65,000 settings with names of their own. */
+/** A create with 65,000 settings, each under another name. */
 export function manySettings(): Buffer {
   const settings = Array.from({ length: 65_000 }, (_, i) => setting(`s${i}`, Buffer.alloc(0)));
   return requestOf("createWorld", Buffer.concat(settings));
 }
 
-/** Groups within groups, unknown fields that a decoder skips. */
+/** Nested groups: unknown fields, which a decoder skips. */
 function nested(): Buffer {
   const depth = largest / 2;
   return Buffer.concat([Buffer.alloc(depth, 0xa3), Buffer.alloc(depth, 0xa4)]);

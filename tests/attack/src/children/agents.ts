@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of the well-behaved agents: one that steps beside the attack, one on a server that is not attacked,
-// and visitors.
+// The process of the well-behaved agents: one on the attacked server, one on a server that is not attacked, and visitors.
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Connection, connect } from "@dm-env-rpc/client";
 import { clockMs } from "./clock.ts";
@@ -8,7 +7,7 @@ import { clockMs } from "./clock.ts";
 /** A step: when it began, and how long it took, in milliseconds. */
 export type Step = readonly [at: number, ms: number];
 
-/** Steps of an agent since the last question. */
+/** Steps of an agent since the last time that they were asked for. */
 export interface Played {
   readonly steps: readonly Step[];
   /** The step that has no response yet. */
@@ -17,13 +16,13 @@ export interface Played {
   readonly failure?: string;
 }
 
-/** A visit: an agent that connects, joins, steps and leaves. */
+/** The result of a visit: an agent connects, joins, steps and leaves. */
 export interface Visit {
   readonly endedAt: number;
   readonly failure?: string;
 }
 
-/** Commands, and their answers. */
+/** Commands with their parameters and answers. */
 export interface Commands {
   /** Creates a world and starts to play in it. */
   join: { readonly ask: { readonly name: string; readonly url: string }; readonly answer: object };
@@ -131,7 +130,7 @@ export interface Question<K extends keyof Commands = keyof Commands> {
   readonly ask: Commands[K]["ask"];
 }
 
-/** The answer to the question of that id. */
+/** The answer to the question with the same `id`. */
 export interface Answer {
   readonly id: number;
   readonly answer?: object;

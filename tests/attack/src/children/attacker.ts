@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process of an attack. It prepares its bytes, attacks when it receives the port, and exits, which
-// closes its connections.
+// The process of an attack. It prepares its bytes, attacks when it receives the port, and then exits, which closes its
+// connections.
 import { setPriority } from "node:os";
 import { type Attacks, Seen, type Target } from "../attacks/attack.ts";
 import { rooms } from "../attacks/index.ts";
@@ -9,9 +9,9 @@ import { clockMs } from "./clock.ts";
 /** Starts a prepared attack. */
 export interface Order {
   readonly port: number;
-  /** Least duration of the attack. */
+  /** Minimum duration of the attack. */
   readonly ms: number;
-  /** Longest duration of an attack that lasts until the server has answered. */
+  /** Maximum duration of an attack that lasts until the server has answered. */
   readonly untilAnsweredMs?: number;
 }
 

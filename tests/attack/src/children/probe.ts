@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imported into a server with NODE_OPTIONS: sends a message for every gap between two turns of the
+// Imported into a server with NODE_OPTIONS: sends a message for every gap of at least 10 ms between two turns of the
 // server's event loop.
 import { clockMs } from "./clock.ts";
 
@@ -7,7 +7,7 @@ import { clockMs } from "./clock.ts";
 export interface Gap {
   readonly from: number;
   readonly to: number;
-  /** CPU time that the process used in it, with all of its threads. */
+  /** CPU time that all threads of the process used during the gap. */
   readonly cpuMs: number;
 }
 

@@ -24,10 +24,10 @@ export interface Pace {
 const neighbour = "neighbour";
 const controlName = "control";
 
-/** A step of the control agent that takes longer, or a gap of its server, shows that the machine stood still. */
+/** Minimum duration of a step of the control agent from which the machine counts as having stood still. */
 const standstillMs = 10;
 
-/** A step of the neighbour that is not slow. */
+/** Maximum duration of a step of the neighbour that counts as fast. */
 const fastMs = 100;
 
 /** Maximum time to wait for a recovery. */
@@ -45,7 +45,7 @@ const reusableBytes = 250e6;
  */
 const ghosts = "ghosts";
 
-/** Time after an attack of ghosts in which their descriptors must be closed: two intervals of pings, and some more. */
+/** Time after an attack of ghosts in which their descriptors must be closed: slightly more than two intervals of pings. */
 const ghostMs = 75_000;
 
 /** A server that has connections of ghosts. */
@@ -56,7 +56,7 @@ interface Haunted {
   readonly endedAt: number;
 }
 
-/** Descriptors of ghosts that were left open, and the time after their attack. */
+/** Number of descriptors of ghosts that are still open, and the time since their attack. */
 export interface Haunting {
   readonly attack: string;
   readonly descriptors: number;
@@ -70,7 +70,7 @@ interface Victim {
   readonly descriptors: number;
 }
 
-/** A server that is attacked, one that is not, and an agent on each. */
+/** A server that is attacked, a server that is not, and an agent on each. */
 export class Arena implements AsyncDisposable {
   readonly #pace: Pace;
   readonly #bystanders: Bystanders;
@@ -79,7 +79,7 @@ export class Arena implements AsyncDisposable {
   #prepared: { readonly attack: string; readonly attacker: Attacker } | undefined;
   readonly #haunted: Haunted[] = [];
   #standstills: Span[] = [];
-  /** Steps of the control agent since the attack began. */
+  /** The control agent's steps since the attack began. */
   #controlSteps: Step[] = [];
 
   private constructor(pace: Pace, bystanders: Bystanders, other: ProbedServer) {
@@ -99,7 +99,7 @@ export class Arena implements AsyncDisposable {
   /**
    * Runs an attack once.
    *
-   * @param next The attack whose bytes are prepared meanwhile.
+   * @param next The next attack, whose bytes are prepared during this one.
    */
   async run(room: Room, attack: string, next?: string): Promise<Row> {
     await using attacker = await this.#takeAttacker(attack);
@@ -160,7 +160,7 @@ export class Arena implements AsyncDisposable {
     return row;
   }
 
-  /** Waits until the descriptors of ghosts are closed, and returns how long it took and how many were left. */
+  /** Waits until the descriptors of ghosts are closed. Returns how long it took, and how many are still open. */
   async exorcise(): Promise<readonly Haunting[]> {
     const done: Haunting[] = [];
     for (const { attack, server, descriptors, endedAt } of this.#haunted) {
@@ -193,7 +193,7 @@ export class Arena implements AsyncDisposable {
     return new Attacker(attack);
   }
 
-  /** Returns a server whose neighbour plays. */
+  /** Returns a server on which a neighbour plays. */
   async #prepareVictim(): Promise<Victim> {
     if (this.#victim !== undefined) {
       return this.#victim;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import type { Order, Report } from "../children/attacker.ts";
 
-/** Time for an attacker to prepare its bytes, or to end after its attack. */
+/** Maximum time for an attacker to prepare its bytes, or to end after its attack. */
 const patienceMs = 30_000;
 
 /** The process of one attack. */
@@ -28,7 +28,7 @@ export class Attacker implements AsyncDisposable {
     await this.#report("ready", patienceMs);
   }
 
-  /** Attacks a port, and returns the time at which the attack began and what the attacker saw. */
+  /** Attacks a port. Returns when the attack began, whether a message was answered, and what the attacker counted. */
   async attack(
     order: Order,
   ): Promise<{ readonly beganAt: number; readonly isAnswered: boolean; readonly seen: string }> {

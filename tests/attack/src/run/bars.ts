@@ -9,16 +9,19 @@ export interface Row {
   readonly stallMs: number;
   /** Highest resident memory of the server. */
   readonly residentBytes: number;
-  /** 99th percentile of the neighbour's steps before the attack. */
+  /** 99th percentile of the durations of the neighbour's steps before the attack. */
   readonly beforeP99Ms: number;
-  /** The same during the attack, of the agent on the server that is not attacked. */
+  /** 99th percentile of the steps during the attack of the agent on the server that is not attacked. */
   readonly controlP99Ms: number;
-  /** The same during the attack, of the neighbour. */
+  /** 99th percentile of the neighbour's steps during the attack. */
   readonly p99Ms: number;
   readonly worstMs: number;
-  /** Time after the attack until a visitor has played, the neighbour's steps are fast and all descriptors are closed; undefined if it did not happen. */
+  /**
+   * Time after the attack until a visitor has played, the neighbour's steps are fast and all descriptors are closed;
+   * undefined if the server did not recover.
+   */
   readonly recoveredMs: number | undefined;
-  /** Descriptors left at the end. */
+  /** Descriptors of the attack that are still open at the end. */
   readonly descriptors: number;
   /** Errors of the server, the neighbour or a visitor. */
   readonly failures: readonly string[];
@@ -32,8 +35,8 @@ export interface Bars {
   readonly stallMs: number;
   readonly worstMs: number;
   /**
-   * The neighbour's p99 during the attack, as a multiple of its p99 before, or of the control agent's p99 during the attack
-   * if that is higher: attacker and agents share the machine's cores, which delays the agents of all servers.
+   * The neighbour's p99 during the attack, as a multiple of its p99 before the attack or of the control agent's p99 during the
+   * attack, whichever is higher. Attacker and agents share the machine's cores, which delays the agents of all servers.
    */
   readonly p99Ratio: number;
   readonly residentBytes: number;
@@ -50,7 +53,7 @@ export const fullBars: Bars = {
   recoveredMs: 2_000,
 };
 
-/** The bars of a quick run, which may share the machine: times are loose, all else is strict. */
+/** The bars of a quick run, which may share the machine: bars for times are loose, the others are strict. */
 export const quickBars: Bars = {
   ...fullBars,
   singleStallMs: 200,
@@ -60,7 +63,7 @@ export const quickBars: Bars = {
   recoveredMs: 10_000,
 };
 
-/** Returns the bars that a row misses, in words. */
+/** Describes the bars that a row misses, and its failures. */
 export function missedBars(row: Row, bars: Bars): string[] {
   const missed = [...row.failures];
   const expect = (what: string, value: number, most: number): void => {

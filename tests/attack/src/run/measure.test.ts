@@ -10,7 +10,7 @@ describe("the time of a gap and of a step", () => {
     expect(ownStepMs([10, 80], [], [{ from: 0, to: 100, cpuMs: 50 }])).toBeCloseTo(40);
   });
 
-  it("excludes the time in which the machine was paused, and counts it once", () => {
+  it("excludes the time in which the machine was paused, and subtracts overlapping pauses only once", () => {
     const standstills = [
       { from: 0, to: 40 },
       { from: 20, to: 60 },
@@ -52,13 +52,13 @@ describe("the bars", () => {
     expect(missedBars(row, fullBars)).toEqual([]);
   });
 
-  it("are missed beyond their values, each with a sentence", () => {
+  it("are missed beyond their values, each with a text", () => {
     const bad = { ...row, stallMs: 251, residentBytes: 513e6, p99Ms: 5.1, worstMs: 301 };
     expect(missedBars({ ...bad, recoveredMs: 2_001 }, fullBars)).toHaveLength(5);
     expect(missedBars({ ...row, room: "messages" }, fullBars)).toEqual(["stall, ms, 200 > 50"]);
   });
 
-  it("compare the p99 with that of the agent on the other server, if that is higher", () => {
+  it("compare the p99 with that of the agent on the other server, if it is higher than the p99 before the attack", () => {
     const delayed = { ...row, p99Ms: 20, controlP99Ms: 4 };
     expect(missedBars(delayed, fullBars)).toEqual([]);
     expect(missedBars({ ...delayed, p99Ms: 21 }, fullBars)).toHaveLength(1);

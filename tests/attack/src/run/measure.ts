@@ -15,16 +15,17 @@ export function quantile(samples: readonly number[], p: number): number {
 }
 
 /**
- * Returns a gap's own time: at most the CPU time that the process used, because the machine gave the
- * rest to other processes, or was paused.
+ * Returns a gap's own time: at most the CPU time that the process used. During the rest, the machine ran other
+ * processes or was paused.
  */
 export function ownGapMs({ from, to, cpuMs }: Gap): number {
   return Math.min(to - from, cpuMs);
 }
 
 /**
- * Returns a step's own time: without the time in which the machine was paused, which the agent on the other server
- * shows, and without the time in which the attacked server did not have the CPU.
+ * Returns a step's own time: its duration without the time in which the machine was paused, which the agent on the other
+ * server shows, or without the time in which the attacked server did not have the CPU. The longer of the two is subtracted,
+ * because they overlap.
  */
 export function ownStepMs(
   [at, ms]: Step,

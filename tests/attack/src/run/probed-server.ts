@@ -35,7 +35,7 @@ export class ProbedServer implements AsyncDisposable {
     return Number(new URL(this.url).port);
   }
 
-  /** The exit code or signal, with what it printed last; undefined while the server lives. */
+  /** The server's exit code or signal, with its last output to stderr; undefined while the server runs. */
   get death(): string | undefined {
     const { exitCode, signalCode } = this.#program.process;
     const ended = exitCode ?? signalCode;

@@ -38,7 +38,7 @@ export function tableRow({ row, missed, runs }: Verdict): string {
   return `| ${cells.join(" | ")} |`;
 }
 
-/** Removes the report of an earlier run: if this run is killed, scripts/sum-reports.mjs must not count the old one. */
+/** Removes the report of an earlier run, because scripts/sum-reports.mjs must not count it if this run is killed. */
 export function removeReport(): void {
   rmSync(file, { force: true });
 }

@@ -19,13 +19,13 @@ export const processPath = "/dm_env_rpc.v1.Environment/Process";
 /** Identifiers of SETTINGS (RFC 9113, section 6.5.2). */
 export const settingIds = { headerTableSize: 1, initialWindowSize: 4 } as const;
 
-/** Largest window and largest setting. */
+/** Largest size of a window in HTTP/2. */
 const maxWindow: number = 2 ** 31 - 1;
 
-/** Payload of the DATA frames of `send`: HTTP/2's smallest maximum. */
+/** Payload of the DATA frames of `send`: the size that every HTTP/2 peer accepts. */
 const frameBytes = 16_384;
 
-/** DATA bytes written before other work of this process runs. */
+/** Maximum number of DATA bytes that are written before other work of this process runs. */
 const burstBytes = 1024 * 1024;
 
 /** Options of `Peer.connect`. */
@@ -42,8 +42,8 @@ interface Stream {
 }
 
 /**
- * An HTTP/2 client over plain TCP that sends any bytes. It counts what the server answers, and
- * respects the server's windows only in `send`.
+ * An HTTP/2 client over plain TCP that sends any bytes. It counts the server's answers. Only `send` respects the
+ * server's windows.
  *
  * Every wait also ends with the attack and with the connection.
  */
@@ -73,7 +73,7 @@ export class Peer {
     void target.over.then(() => this.#wake());
   }
 
-  /** Connects, and sends the preface and SETTINGS; resolves with the server's SETTINGS. Undefined if the server does not take the connection. */
+  /** Connects, sends the preface and SETTINGS, and waits for the server's SETTINGS. Returns undefined if the server does not accept the connection. */
   static async connect(target: Target, options: PeerOptions = {}): Promise<Peer | undefined> {
     const socket = await openSocket(target);
     if (socket === undefined) {

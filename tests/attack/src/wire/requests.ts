@@ -57,7 +57,7 @@ export function stepFor(observations: readonly number[]): Buffer {
   return requestOf("step", field(2, Buffer.concat(observations.map(varint))));
 }
 
-/** Encodes an action of a step. */
+/** Encodes a step with one action. */
 export function action(uid: number, tensor: Uint8Array): Buffer {
   return requestOf("step", field(1, integerField(1, uid), field(2, tensor)));
 }
@@ -66,7 +66,7 @@ export function action(uid: number, tensor: Uint8Array): Buffer {
 export interface Joined {
   readonly stream: number;
   readonly world: string;
-  /** UIDs of all observations. */
+  /** UIDs of all observations of the world. */
   readonly observations: readonly number[];
 }
 
@@ -81,7 +81,7 @@ export async function createOn(
   return created?.case === "createWorld" ? created.value.worldName : undefined;
 }
 
-/** Joins a world on a stream; undefined if the stream ends. */
+/** Joins a world on a stream; returns undefined if the stream ends. */
 export async function joinOn(
   peer: Peer,
   stream: number,
@@ -95,7 +95,7 @@ export async function joinOn(
   return { stream, world, observations };
 }
 
-/** Opens a stream, creates a world and joins it; undefined if the stream ends. */
+/** Opens a stream, creates a world and joins it; returns undefined if the stream ends. */
 export async function joinOwn(
   peer: Peer,
   settings?: Readonly<Record<string, number>>,
@@ -105,7 +105,7 @@ export async function joinOwn(
   return world === undefined ? undefined : await joinOn(peer, stream, world);
 }
 
-/** Sends a request and reads its response. */
+/** Sends a request and reads its response; returns undefined if the stream ends. */
 async function ask(
   peer: Peer,
   stream: number,
