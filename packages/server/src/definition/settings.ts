@@ -16,10 +16,13 @@ export const seedSetting = "seed";
 /** A setting that may be omitted. */
 export type OptionalSetting<T extends TensorSpec> = T & { readonly optional: true };
 
-/** A setting with a default for when it is omitted. */
+/** A setting with a default: its value if a create or a join omits it. */
 export type DefaultedSetting<T extends TensorSpec> = T & { readonly default: ValueOf<T> };
 
-/** The spec of a setting; without `optional` or `withDefault` it is required. */
+/**
+ * The spec of a setting. Without `optional` or `withDefault`, a create and a join require it; a reset
+ * may omit every setting.
+ */
 export type Setting =
   | TensorSpec
   | OptionalSetting<TensorSpec>
@@ -40,7 +43,7 @@ export function optional<const T extends TensorSpec>(spec: T): OptionalSetting<T
   return { ...spec, optional: true };
 }
 
-/** Gives a setting a default for when it is omitted. */
+/** Gives a setting a default: its value if a create or a join omits it. A reset has no defaults. */
 export function withDefault<const T extends TensorSpec>(
   spec: T,
   value: ValueOf<T>,
@@ -53,7 +56,8 @@ export function withDefault<const T extends TensorSpec>(
  * represents it exactly.
  *
  * @param what Name of the request in errors: "create", "join" …
- * @param partial True if every setting may be omitted, as in a reset; defaults do not apply then.
+ * @param partial True for a reset: every setting may be omitted, and defaults do not apply, because
+ *   an omitted setting keeps its value.
  * @throws DmEnvRpcError INVALID_ARGUMENT naming a setting that is missing, unknown or invalid.
  */
 export function readSettings<S extends SettingSpecs>(

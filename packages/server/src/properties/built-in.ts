@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type TensorSpec, t } from "@dm-env-rpc/tensor-codec";
 import { joinSettingsOf } from "../definition/batch/settings.ts";
 import { type Property, type PropertyTree, property } from "../definition/property.ts";
 import type { Setting, SettingSpecs } from "../definition/settings.ts";
@@ -82,28 +82,27 @@ function typeProperties(definition: UntypedWorldDefinition): PropertyTree {
     settings: {
       create: settingProperties(definition.settings),
       join: settingProperties(joinSettingsOf(definition)),
-      reset: settingProperties(definition.resetSettings),
-      reset_world: settingProperties(definition.resetWorldSettings),
+      reset: settingProperties(definition.resetSettings, resetSettingProperty),
+      reset_world: settingProperties(definition.resetWorldSettings, resetSettingProperty),
     },
   };
 }
 
-/** Returns each setting as a property with its spec, whose value is the default. */
-function settingProperties(specs: SettingSpecs = {}): PropertyTree {
+/** Returns each setting as a property. */
+function settingProperties(
+  specs: SettingSpecs = {},
+  propertyOf: (setting: Setting) => Property = settingProperty,
+): PropertyTree {
   const tree: Record<string, Property | Record<string, Property>> = {};
   for (const [name, setting] of Object.entries(specs)) {
-    tree[keyed(name)] = settingProperty(setting);
+    tree[keyed(name)] = propertyOf(setting);
   }
   return tree;
 }
 
+/** Returns a setting of a create or a join as a property, whose value is the default. */
 function settingProperty(setting: Setting): Property {
-  const spec = {
-    dtype: setting.dtype,
-    shape: setting.shape,
-    ...(setting.min === undefined ? {} : { min: setting.min }),
-    ...(setting.max === undefined ? {} : { max: setting.max }),
-  };
+  const spec = specOf(setting);
   if (!("default" in setting)) {
     return property(spec, { description: "optional" in setting ? "optional" : "required" });
   }
@@ -111,6 +110,20 @@ function settingProperty(setting: Setting): Property {
     description: "optional; the value is the default",
     read: () => setting.default as never,
   });
+}
+
+/** Returns a setting of a reset as a property without a value, because defaults do not apply to resets. */
+function resetSettingProperty(setting: Setting): Property {
+  return property(specOf(setting), { description: "optional; if omitted, it keeps its value" });
+}
+
+function specOf({ dtype, shape, min, max }: Setting): TensorSpec {
+  return {
+    dtype,
+    shape,
+    ...(min === undefined ? {} : { min }),
+    ...(max === undefined ? {} : { max }),
+  };
 }
 
 /** Returns a name as a key: a "." would separate levels, so it becomes a "/". */

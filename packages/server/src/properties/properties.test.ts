@@ -36,6 +36,8 @@ function setUp() {
     name: "props",
     version: "2.1.0",
     settings: { size: withDefault(t.int32({ min: 1, max: 9 }), 4) },
+    resetSettings: { hat: t.string() },
+    resetWorldSettings: { size: withDefault(t.int32(), 4) },
     actions: {},
     observations: {},
     create: ({ settings }) => ({
@@ -265,6 +267,23 @@ describe("properties", () => {
     const [size] = await list(peer, "types.props.settings.create");
     expect(size).toMatchObject({ spec: { name: "types.props.settings.create.size", dtype: 4 } });
     expect(await read(peer, "types.props.settings.create.size")).toBe(4);
+  });
+
+  it("behaviour 21: say that every setting of a reset may be omitted, and has no default", async () => {
+    const { peer } = setUp();
+    for (const [request, names] of [
+      ["reset", ["hat"]],
+      ["reset_world", ["size", "seed"]],
+    ] as const) {
+      const settings = await list(peer, `types.props.settings.${request}`);
+      expect(settings).toMatchObject(
+        names.map((name) => ({
+          spec: { name: `types.props.settings.${request}.${name}` },
+          isReadable: false,
+          description: "optional; if omitted, it keeps its value",
+        })),
+      );
+    }
   });
 
   it("list the current worlds, and count the ticks and agents of the joined one", async () => {
