@@ -70,9 +70,9 @@ where
   --listen-backlog N     connections that may wait to be accepted; the kernel's own
                          limit also applies (4096)
   --metrics-port N       port for Prometheus metrics at /metrics; 0 picks one (no metrics)
-  --page                 serves a page at the same address on which people watch the
-                         boards and, without --matchmaker, play; every client that
-                         reaches the address may watch
+  --page                 serves a page at the same address on which people watch and
+                         play boards; with --matchmaker, a player needs a join token.
+                         Every client that reaches the address may watch
 
 when
   --clock CLOCK          the board advances when every agent has stepped (lockstep, the
