@@ -45,7 +45,8 @@ export class UnreadMessages<Received> {
       return new UnreadBytes(this.#decoder, source, start, end);
     }
     if (size > largestInSlab) {
-      return new UnreadBytes(this.#decoder, source.slice(start, end), 0, size);
+      // Not `source.slice`, which copies nothing if the source is a Buffer.
+      return new UnreadBytes(this.#decoder, new Uint8Array(source.subarray(start, end)), 0, size);
     }
     if (size > this.#slab.length - this.#at) {
       this.#slab = new Uint8Array(slabBytes);
