@@ -4,9 +4,17 @@ import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { frameFlags, frameTypes, http2Frame } from "@dm-env-rpc/tests-processes";
+import {
+  frameFlags,
+  frameTypes,
+  headersOfCall,
+  http2Frame,
+  preface,
+  settingsFrame,
+} from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
 import { openStream } from "../open/open-stream.ts";
+import { processPath } from "../stream/process-path.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { reachableArrayBuffers } from "../testing/memory.ts";
 import { answered, named, nameOf, stepRequest, stepResponse } from "../testing/messages.ts";
@@ -455,6 +463,29 @@ describe("the end", () => {
     expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
     await call.trailers;
     expect(call.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  });
+
+  test("by an abort closes the stream of a client that does not even read its socket", async () => {
+    await using server = await serving();
+    await using peer = rawPeer(server.listener.port);
+    peer.socket.pause();
+    const anyWindow = 2 ** 31 - 1;
+    const credit = Buffer.alloc(4);
+    credit.writeUInt32BE(anyWindow - 65_535);
+    const stream = server.next();
+    peer.write(
+      preface,
+      settingsFrame([[constants.NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, anyWindow]]),
+      http2Frame(frameTypes.windowUpdate, 0, 0, credit),
+      http2Frame(frameTypes.headers, frameFlags.endHeaders, 1, headersOfCall(processPath)),
+    );
+    const accepted = await stream;
+    const served = record(accepted);
+    accepted.send(stepResponse(32_000_000)); // More than the buffers of both sockets hold.
+    await new Promise((resolve) => setTimeout(resolve));
+    accepted.abort(new DmEnvRpcError("RESOURCE_EXHAUSTED", "too slow"));
+    expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
+    await expect.poll(() => server.listener.streams, { timeout: 10_000 }).toBe(0);
   });
 
   test("follows when the client's deadline has passed", async () => {
