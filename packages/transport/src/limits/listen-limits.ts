@@ -33,9 +33,10 @@ export class ListenLimitTable {
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
   /**
    * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, with bursts of up to four seconds'
-   * worth. New streams and calls share one budget; requests on streams have another. Steps and leaves are not
-   * counted, nor are requests on a stream that `authorize` grants the role `operator`. Further requests are answered
-   * with RESOURCE_EXHAUSTED; 0 disables the limit. Default 5,000.
+   * worth. New streams, calls and other HTTP requests share one budget; requests on streams have another. Steps and
+   * leaves are not counted, nor are requests on a stream that `authorize` grants the role `operator`. Further requests
+   * are answered with RESOURCE_EXHAUSTED, and a connection with thousands of them is ended; 0 disables the limit.
+   * Default 5,000.
    */
   readonly maxRequestsPerSecond: Limit = { default: 5_000, unit: "count", zero: "no limit" };
   /**

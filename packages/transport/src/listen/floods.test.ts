@@ -12,7 +12,7 @@ import {
   indexedHeader,
   preface,
 } from "@dm-env-rpc/tests-processes";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { openConnectStream } from "../open/open-connect-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import { processPath } from "../stream/process-path.ts";
@@ -73,6 +73,30 @@ test("after too many connections that break HTTP/2, a new one waits, and open on
   await until(() => server.listener.refusals.get("maxFloodsPerAddress") === 1);
   open.send(named("still here"));
   await player.seen("message");
+  await using late = await opening;
+  const visitor = record(late);
+  echo(await server.next());
+  late.send(named("patient"));
+  await visitor.seen("message");
+});
+
+test("connections that open more streams than maxStreamsPerConnection count as floods", async () => {
+  await using server = await serving({ maxFloodsPerAddress, maxStreamsPerConnection: 1 });
+  const second = http2Frame(
+    frameTypes.headers,
+    frameFlags.endHeaders,
+    3,
+    headersOfCall(processPath),
+  );
+  for (let broken = 0; broken <= maxFloodsPerAddress; broken++) {
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall);
+    echo(await server.next());
+    peer.write(http2Frame(frameTypes.settings, frameFlags.ack, 0), second); // The limit applies from the acknowledgement on.
+    await once(peer.socket, "close");
+  }
+  const opening = openStream(server.address);
+  await until(() => server.listener.refusals.get("maxFloodsPerAddress") === 1);
   await using late = await opening;
   const visitor = record(late);
   echo(await server.next());
@@ -171,6 +195,27 @@ test("a connection with streams whose headers are too large is ended long before
   }
   await closed;
   await until(() => reported(server).includes("received too many other frames"));
+});
+
+test("a connection with thousands of refused calls is ended, and its calls before that count in the rate", async () => {
+  const refusedCalls = 2_000;
+  await using server = await serving({ maxRequestsPerSecond: 100 });
+  await using call = rawCall(server.address);
+  const served = record(await server.next());
+  const statuses = new Set<number | undefined>();
+  for (let sent = 0; sent < refusedCalls && !call.session.destroyed; sent += 200) {
+    const refused = Array.from({ length: 200 }, async () => {
+      const stream = call.session.request({ ":path": "/nowhere" }).resume();
+      stream.on("response", ({ ":status": status }) => statuses.add(status));
+      stream.on("error", () => {});
+      await new Promise((resolve) => stream.once("close", resolve)); // `once` rejects at an error.
+    });
+    await Promise.all(refused);
+  }
+  await vi.waitFor(() => expect(call.session.destroyed).toBe(true), 10_000);
+  expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  await until(() => reported(server).includes("calls that were refused"));
+  expect([...statuses]).toEqual([404, 429]);
 });
 
 test.each([

@@ -21,7 +21,7 @@ import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from 
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
 import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
-import { refuseCall, unsupportedEncoding } from "./refusals.ts";
+import { refuseCall, refuseForNow, unsupportedEncoding } from "./refusals.ts";
 import type { Routes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
 
@@ -76,6 +76,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   const connections: ServerConnections = new ServerConnections({
     maxConnections,
     maxConnectionsPerAddress,
+    maxStreamsPerConnection: limits.maxStreamsPerConnection,
     others: () => webSockets.size + http1.count,
     byNetwork,
     refusals,
@@ -166,6 +167,12 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     }
     connection.streamOpened(http2);
     http2.once("close", connection.streamClosed);
+    const tooMany = rates.refusal(connection.address);
+    if (tooMany !== undefined) {
+      connection.streamRefused();
+      refuseForNow(http2, headers, tooMany);
+      return;
+    }
     if (!isGrpcProcess(headers)) {
       const account = openCallAccount(buffered, connection.buffered, http2, headers, rawHeaders);
       http2.once("close", account.close);
@@ -174,12 +181,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     }
     const unsupported = unsupportedEncoding(headers);
     if (unsupported !== undefined) {
+      connection.streamRefused();
       refuseCall(http2, unsupported);
-      return;
-    }
-    const tooMany = rates.refusal(connection.address);
-    if (tooMany !== undefined) {
-      refuseCall(http2, tooMany);
       return;
     }
     http2.once("close", countStream());

@@ -24,6 +24,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
 import { networkOf } from "../internal/network-of.ts";
@@ -67,6 +68,7 @@ export interface RoutesOptions {
   /** Idle time after which a call whose request has not ended is reset; 0 disables this. */
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
+  /** Limits the rate of HTTP/1.1 requests. The listener itself limits that of HTTP/2 streams. */
   readonly rates: RequestRates;
   /** Counts calls that `maxCalls` refuses. */
   readonly refusals: RefusalCounts;
@@ -181,10 +183,6 @@ export function createRoutes(options: RoutesOptions): Routes {
         Code.ResourceExhausted,
       );
     }
-    const tooMany = options.rates.refusal(peer.address);
-    if (tooMany !== undefined) {
-      return toConnectError(tooMany);
-    }
     try {
       const ended = path === processPath ? undefined : options.onCall?.({ path, peer });
       calls += 1;
@@ -234,6 +232,11 @@ export function createRoutes(options: RoutesOptions): Routes {
       response.end(`${refusal}\n`);
       return;
     }
+    const tooMany = options.rates.refusal(peerOfSocket(socket).address);
+    if (tooMany !== undefined) {
+      refuseHttp1(response, tooMany);
+      return;
+    }
     if (!options.isAllowed(request.headers)) {
       response.writeHead(403, plainText);
       response.end(`${refusedOrigin(request.headers)}\n`);
@@ -259,9 +262,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     }
     const admitted = admit(handler.requestPath, peer);
     if (admitted instanceof ConnectError) {
-      const { metadata, rawMessage } = admitted;
-      response.writeHead(429, { ...plainText, ...Object.fromEntries(metadata) });
-      response.end(`${rawMessage}\n`);
+      refuseHttp1(response, admitted);
       return;
     }
     response.once("close", admitted);
@@ -302,6 +303,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   return {
     handle(http2, headers, rawHeaders, connection) {
       if (!options.isAllowed(headers)) {
+        connection.streamRefused();
         refuseOrigin(http2, headers);
         return;
       }
@@ -319,19 +321,15 @@ export function createRoutes(options: RoutesOptions): Routes {
       }
       const handler = handlers.get(pathOf(headers[":path"]));
       if (handler === undefined) {
+        connection.streamRefused();
         refusePath(http2, headers);
         return;
       }
       const peer = peerOf(connection, headers);
-      if (handler.requestPath === processPath) {
-        const tooMany = options.rates.refusal(peer.address);
-        if (tooMany !== undefined) {
-          refuseForNow(http2, headers, tooMany);
-          return;
-        }
-      } else {
+      if (handler.requestPath !== processPath) {
         const admitted = admit(handler.requestPath, peer);
         if (admitted instanceof ConnectError) {
+          connection.streamRefused();
           refuseForNow(http2, headers, admitted);
           return;
         }
@@ -418,6 +416,13 @@ function dropEndlessTimeout(header: Headers): void {
   if (Number(header.get("connect-timeout-ms")) > maxTimeoutMs) {
     header.delete("connect-timeout-ms");
   }
+}
+
+/** Answers an HTTP/1.1 request above a limit. */
+function refuseHttp1(response: ServerResponse, error: DmEnvRpcError | ConnectError): void {
+  const { metadata, rawMessage } = toConnectError(error);
+  response.writeHead(429, { ...plainText, ...Object.fromEntries(metadata) });
+  response.end(`${rawMessage}\n`);
 }
 
 function isRead(method: string | undefined): boolean {

@@ -40,6 +40,9 @@ const failedStreams = 16;
 /** As `otherBytes`, for a suspect connection. Headers that fail are decoded to the end, at 20 ms for a megabyte. */
 const suspectOtherBytes = 256 * 1024;
 
+/** As many other bytes as a stream that is refused counts for: each takes about 0.1 ms. */
+const refusedStreamBytes = 4 * 1024;
+
 /** GOAWAY frames that a peer may send: a client that shuts down sends two. Each costs node:http2 an event. */
 const mostGoaways = 16;
 
@@ -66,6 +69,8 @@ export interface ServerConnection {
   failure(): Error | undefined;
   /** Counts a stream as open until `streamClosed`, and the DATA that it receives. */
   streamOpened(http2: ServerHttp2Stream): void;
+  /** Counts an open stream as refused: a connection with thousands of them is ended. */
+  streamRefused(): void;
   streamClosed(): void;
 }
 
@@ -73,6 +78,7 @@ export interface ServerConnection {
 export interface ConnectionLimits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
+  readonly maxStreamsPerConnection: number;
   /** Returns the number of connections that are not HTTP/2 but count as well. */
   readonly others: () => number;
   /** Counts of all connections, also of those that are not HTTP/2. */
@@ -89,9 +95,12 @@ export interface ConnectionLimits {
 
 interface Entry extends ServerConnection {
   readonly socket: Socket;
+  /** Number of open streams, or of those that were open when the session ended. */
   streams: number;
   /** Number of streams opened so far. */
   opened: number;
+  /** Number of streams refused so far. */
+  refusedStreams: number;
   /** Bytes of DATA received so far, with the header of each frame up to the size of its DATA. */
   dataBytes: number;
   /** Other bytes that no longer count, because they arrived slowly. */
@@ -155,6 +164,7 @@ export class ServerConnections {
       buffered: connectionBytes(address),
       streams: 0,
       opened: 0,
+      refusedStreams: 0,
       dataBytes: 0,
       forgivenBytes: 0,
       idle: 0,
@@ -171,8 +181,13 @@ export class ServerConnections {
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls it for each DATA frame.
       },
+      streamRefused: () => {
+        entry.refusedStreams += 1;
+      },
       streamClosed: () => {
-        entry.streams -= 1;
+        if (!session.destroyed) {
+          entry.streams -= 1;
+        }
       },
     };
     this.#entries.set(session, entry);
@@ -184,7 +199,7 @@ export class ServerConnections {
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
       this.#limits.onError(entry.lost);
-      if (isViolation(error, entry.opened)) {
+      if (isViolation(error, entry, this.#limits.maxStreamsPerConnection)) {
         this.#limits.onFlood(address);
       }
     });
@@ -271,7 +286,9 @@ export class ServerConnections {
       if (entry.session.destroyed) {
         continue; // It has released its socket.
       }
-      const other = entry.socket.bytesRead - entry.dataBytes - entry.opened * headerBytes;
+      const { opened, refusedStreams, dataBytes } = entry;
+      const messageBytes = dataBytes + (opened - refusedStreams) * headerBytes;
+      const other = entry.socket.bytesRead + refusedStreams * refusedStreamBytes - messageBytes;
       entry.forgivenBytes = Math.min(other, entry.forgivenBytes + forgivenBytes);
       const spent = other - entry.forgivenBytes;
       if (spent > otherBytes / 16) {
@@ -289,7 +306,7 @@ export class ServerConnections {
     }
     entry.lost ??= new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `connection of ${entry.address} ended: expected messages, received too many other frames`,
+      `connection of ${entry.address} ended: expected messages, received too many other frames or calls that were refused`,
       { origin: "connection" },
     );
     this.#limits.onFlood(entry.address);
@@ -371,14 +388,15 @@ const protocolError = -505;
 
 /**
  * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go breaks a rule, too, when
- * it closes a connection: its GOAWAY names its own last stream. So a peer that has opened streams may break one.
+ * it closes a connection: its GOAWAY names its own last stream. So a peer that has opened streams may break one, unless it
+ * has as many as it may: then it has opened one more.
  */
-function isViolation(error: Error, opened: number): boolean {
+function isViolation(error: Error, { opened, streams }: Entry, maxStreams: number): boolean {
   if (!("code" in error && "errno" in error)) {
     return false;
   }
   return error.code === "ERR_HTTP2_ERROR"
-    ? error.errno !== protocolError || opened === 0
+    ? error.errno !== protocolError || opened === 0 || streams >= maxStreams
     : error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES";
 }
 
