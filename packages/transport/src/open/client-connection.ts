@@ -10,10 +10,10 @@ import { connecting } from "./connecting.ts";
 import { type ConnectionOptions, defaultPingIntervalMs, type OpenTls } from "./open-options.ts";
 
 /**
- * Silence after which the kernel probes the server; after ten more seconds without an answer the
+ * Silence after which the kernel probes the server, in ms; after ten more seconds without an answer the
  * connection is lost. Servers do not see these probes, so they do not refuse them as they refuse frequent pings.
  */
-const probeAfterMs = 20_000;
+export const probeAfterMs = 20_000;
 
 /** Time for a connection to close gracefully. */
 const goodbyeMs = 1_000;

@@ -34,7 +34,9 @@ function unavailable(message: string, cause: Error | undefined): DmEnvRpcError {
 }
 
 function reasonOf(address: Address, cause: Error | undefined): string {
-  const at = address.authority;
+  const { authority: at, host, carrier, secure } = address;
+  const [server, plain, encrypted] =
+    carrier === "websocket" ? ["a WebSocket", "ws", "wss"] : ["an HTTP/2", "http", "https"];
   const code = codeOf(cause);
   switch (code) {
     case "ECONNREFUSED":
@@ -45,32 +47,41 @@ function reasonOf(address: Address, cause: Error | undefined): string {
       return `${at} cannot be opened: expected a file that this user may write; change its permissions or those of its folder`;
     case "ENOTFOUND":
     case "EAI_AGAIN":
-      return `the host ${address.host} is unknown; check the name in ${at}`;
+      return `the host ${host} is unknown; check the name in ${at}`;
     case "ETIMEDOUT":
     case "EHOSTUNREACH":
     case "ENETUNREACH":
       return `${at} cannot be reached (${code}); check the address and the network`;
     case "ERR_SSL_WRONG_VERSION_NUMBER":
     case "ERR_SSL_PACKET_LENGTH_TOO_LONG":
-      return `expected TLS on ${at}, received plain text; use http://${at} if the server has no TLS`;
+      return `expected TLS on ${at}, received plain text; use ${plain}://${at} if the server has no TLS`;
     case "ERR_TLS_CERT_ALTNAME_INVALID":
       return `the certificate of ${at} is for another name; use that name, or set tls.serverName (${cause?.message})`;
+    case "CERT_HAS_EXPIRED":
+    case "CERT_NOT_YET_VALID":
+      return `the certificate of ${at} is not valid at this time (${code}); renew it on the server, or check the clocks of both machines`;
     default:
   }
   if (isCertificateError(code)) {
     return `the certificate of ${at} is not trusted (${code}); pass the authority that signed it as tls.ca`;
   }
   if (code !== undefined && /^ERR_SSL_.*ALERT/.test(code)) {
-    return `${at} refused the TLS handshake (${cause?.message}); it may ask for a client certificate: pass tls.cert and tls.key`;
+    return `${at} refused the TLS handshake (${code}); if it requires a client certificate, pass tls.cert and tls.key`;
   }
   const received = cause === undefined ? "the connection was closed" : cause.message;
-  return address.secure
-    ? `expected an HTTP/2 server on ${at}, received: ${received}; check the address`
-    : `expected an HTTP/2 server on ${at}, received: ${received}; check the address, and use https://${at} if it serves TLS`;
+  const remedy = secure ? "" : `, and use ${encrypted}://${at} if it serves TLS`;
+  return `expected ${server} server on ${at}, received: ${received}; check the address${remedy}`;
 }
 
 function codeOf(cause: Error | undefined): string | undefined {
-  return cause !== undefined && "code" in cause ? String(cause.code) : undefined;
+  if (cause === undefined || !("code" in cause)) {
+    return undefined;
+  }
+  // If a write waits for the handshake, node:tls reports EPROTO, and OpenSSL's reason only in the message.
+  const [, reason] = /:SSL routines:[^:]*:([^:]+):/.exec(cause.message) ?? [];
+  return cause.code === "EPROTO" && reason !== undefined
+    ? `ERR_SSL_${reason.toUpperCase().replaceAll(" ", "_")}`
+    : String(cause.code);
 }
 
 function isCertificateError(code: string | undefined): boolean {

@@ -71,13 +71,13 @@ describe.each([
     expect(error.message).toContain("https://");
   });
 
-  test("fails on a server that hangs up", async () => {
+  test("fails on a server that closes the connection", async () => {
     await using other = await foreign(createTcp((socket) => socket.destroy()));
     const error = await failureOf(open(other.address));
     expect(error).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
   });
 
-  test("fails in plain text on a server that wants TLS", async () => {
+  test("fails in plain text on a server with TLS", async () => {
     await using server = await serving({ tls: serverPair });
     const error = await failureOf(open(server.address));
     expect(error).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
@@ -96,6 +96,35 @@ describe.each([
       const error = await failureOf(open("127.0.0.1:1", { metadata }));
       expect(error).toMatchObject({ code: "INVALID_ARGUMENT", origin: "client" });
     }
+  });
+});
+
+describe("opening a WebSocket", () => {
+  test("fails with TLS on a server of plain text, and suggests ws://", async () => {
+    await using other = await foreign(createTcp((socket) => socket.end("HTTP/1.1 400\r\n\r\n")));
+    const error = await failureOf(openStream(`wss://${other.address}`));
+    expect(error).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
+    expect(error.message).toBe(
+      `expected TLS on ${other.address}, received plain text; use ws://${other.address} if the server has no TLS`,
+    );
+  });
+
+  test("fails in plain text on a server with TLS, and suggests wss://", async () => {
+    await using server = await serving({ tls: serverPair });
+    const error = await failureOf(openStream(`ws://${server.address}`));
+    expect(error).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
+    expect(error.message).toContain(`expected a WebSocket server on ${server.address}, received: `);
+    expect(error.message).toContain(
+      `; check the address, and use wss://${server.address} if it serves TLS`,
+    );
+  });
+
+  test("with TLS fails on a server that closes the connection, without a remedy for plain text", async () => {
+    await using other = await foreign(createTcp((socket) => socket.destroy()));
+    const error = await failureOf(openStream(`wss://${other.address}`));
+    expect(error.message).toMatch(
+      /^expected a WebSocket server on \S+, received: .*; check the address$/,
+    );
   });
 });
 

@@ -30,8 +30,8 @@ export interface ConnectionOptions {
   /**
    * Interval of the pings to the server, in ms; the connection is closed if a ping is not answered
    * within one interval. Other gRPC servers close connections that ping too often; ask the server's
-   * operator before you go below 300,000. 0 disables pings. Default 330,000 over HTTP/2, and none over WebSockets.
-   * Independently, TCP keep-alive detects a lost server within about 30 s while nothing is being sent.
+   * operator before you go below 300,000. 0 disables pings. Default: 330,000 over HTTP/2, 0 over WebSockets.
+   * Even without pings, TCP keep-alive detects a lost server within about 30 s while nothing is being sent.
    */
   readonly pingIntervalMs?: number | undefined;
   /** Cancels connecting. */

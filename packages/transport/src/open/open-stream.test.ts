@@ -58,20 +58,25 @@ test("messages sent in one turn share one write, even from different promise cal
   await new Promise((resolve) => server.close(resolve));
 });
 
-test.runIf(process.platform === "linux")("the kernel probes a server that is silent", async () => {
+test.runIf(process.platform === "linux").each([
+  ["http://", "HTTP/2"],
+  ["ws://", "a WebSocket"],
+])("the kernel probes a server that is silent over %s (%s)", async (scheme) => {
   await using server = await serving({ pingIntervalMs: 0 });
-  await using stream = await openStream(server.address);
+  await using stream = await openStream(`${scheme}${server.address}`);
   record(stream);
   const accepted = await server.next();
   record(accepted);
-  const port = Number(accepted.peer.address.split(":")[1]);
-  const local = `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const [from, to] = [accepted.peer.address, server.address].map((address) => {
+    const port = Number(address.split(":")[1]);
+    return `0100007F:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  });
   // The sixth column is the timer of a socket: 02 is keep-alive, once all sent data is acknowledged.
   await expect
     .poll(() => {
       const lines = readFileSync("/proc/net/tcp", "utf8").split("\n");
       const fields = lines.map((line) => line.trim().split(/\s+/));
-      return fields.find(([, from]) => from === local)?.[5]?.slice(0, 2);
+      return fields.find(([, a, b]) => a === from && b === to)?.[5]?.slice(0, 2);
     })
     .toBe("02");
 });

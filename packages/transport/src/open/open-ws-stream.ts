@@ -9,7 +9,7 @@ import { processPath } from "../stream/process-path.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import { PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
-import { tlsOptions } from "./client-connection.ts";
+import { probeAfterMs, tlsOptions } from "./client-connection.ts";
 import { connectFailure } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
 import { checkedMetadata } from "./metadata.ts";
@@ -58,6 +58,7 @@ export async function openWebSocketStream(
       ),
     );
     webSocket.once("upgrade", ({ socket: network }) => {
+      network.setKeepAlive(true, probeAfterMs);
       webSocket.once("open", () => {
         const socket = wsSocket({ webSocket, network, side: "client", maxMessageBytes });
         attempt.succeed({ webSocket, socket, closed });

@@ -8,7 +8,7 @@ import { Health, HealthCheckResponseSchema } from "@dm-env-rpc/protocol/health";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { expect, test } from "vitest";
 import type { ListenOptions } from "../listen/listen-options.ts";
-import { authority, clientPair, serverPair } from "../testing/certificates.ts";
+import { authority, clientPair, expiredPair, serverPair } from "../testing/certificates.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { answerOf, named } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
@@ -59,6 +59,18 @@ test("a certificate of an unknown authority is refused with the remedy", async (
   expect(error.message).toMatch(/is not trusted .*; pass the authority that signed it as tls.ca/);
 });
 
+test.each(["https", "wss"])(
+  "an expired certificate is refused with the remedy over %s",
+  async (scheme) => {
+    await using server = await serving({ tls: expiredPair });
+    const tls = { ca: expiredPair.cert };
+    const error = await failureOf(openStream(`${scheme}://${server.address}`, { tls }));
+    expect(error.message).toBe(
+      `the certificate of ${server.address} is not valid at this time (CERT_HAS_EXPIRED); renew it on the server, or check the clocks of both machines`,
+    );
+  },
+);
+
 test("a certificate for another name is refused with the remedy", async () => {
   await using server = await serving({ tls: serverPair });
   const tls = { ca: authority, serverName: "example.org" };
@@ -83,14 +95,18 @@ test("the server sees the certificate of a client that presents one", async () =
   }
 });
 
-test("a client without a required certificate is refused", async () => {
-  await using server = await serving({
-    tls: { ...serverPair, ca: authority, clientCertificates: "required" },
-  });
-  const error = await failureOf(openStream(secure(server), { tls: { ca: authority } }));
-  expect(error.code).toBe("UNAVAILABLE");
-  expect(error.message).toMatch(/client certificate|connection/);
-});
+test.each(["https", "wss"])(
+  "a client without a required certificate is refused over %s",
+  async (scheme) => {
+    await using server = await serving({
+      tls: { ...serverPair, ca: authority, clientCertificates: "required" },
+    });
+    const url = `${scheme}://${server.address}`;
+    const error = await failureOf(openStream(url, { tls: { ca: authority } }));
+    expect(error.code).toBe("UNAVAILABLE");
+    expect(error.message).toMatch(/requires a client certificate|server on/);
+  },
+);
 
 test("an optional certificate that does not verify is ignored", async () => {
   await using server = await serving({ tls: { ...serverPair, clientCertificates: "optional" } });

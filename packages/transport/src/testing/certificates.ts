@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for tests, valid until 2125: an authority, a server's for localhost, 127.0.0.1 and
-// ::1, and a client's. Their keys are public; do not trust them elsewhere.
+// Certificates for tests, all but one valid until 2126: of an authority, of a server at localhost, 127.0.0.1 and ::1, and
+// of a client. Their keys are public; do not trust them elsewhere.
 
-/** The certificate of the authority that signed the two others. */
+/** The certificate of the authority that signed `serverPair` and `clientPair`. */
 export const authority: string = `-----BEGIN CERTIFICATE-----
 MIIBrzCCAVWgAwIBAgIUJVpPt3AHjhCe00JKMG6SBhIq7HUwCgYIKoZIzj0EAwIw
 JDEiMCAGA1UEAwwZZG1fZW52X3JwYyB0ZXN0IGF1dGhvcml0eTAgFw0yNjExMjEx
@@ -51,5 +51,24 @@ cFqUeksGMz91RRmwgf8U3TqgQPEfsg==
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg8Ce6RwUSVBxR2fMZ
 mnMTXH0giaBLWj7/86GSsdzRmS2hRANCAAR9NdyrTFIp91K7qeO+6xxiF9J77Iem
 AvlqswP5MRatHDfmcDmUxCFkuq3PwBcWeLA8tiddQ/eGYPuweP95osEr
+-----END PRIVATE KEY-----`,
+};
+
+/** A server's certificate that expired in 2025, signed by itself, and its key. */
+export const expiredPair: { readonly cert: string; readonly key: string } = {
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBXzCCAQagAwIBAgIBATAKBggqhkjOPQQDAjARMQ8wDQYDVQQDDAZzZXJ2ZXIw
+HhcNMjUwMTAxMDAwMDAwWhcNMjUwMTAyMDAwMDAwWjARMQ8wDQYDVQQDDAZzZXJ2
+ZXIwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATeIjxtcoIB2+MSjOwBZsPhsJnw
+vT7A/nfEPyARO2FtyHso3ce0/GAMGf9+s+a74TisRNs/f4Rr1x+wf6Us8Vc7o08w
+TTAsBgNVHREEJTAjgglsb2NhbGhvc3SHBH8AAAGHEAAAAAAAAAAAAAAAAAAAAAEw
+HQYDVR0OBBYEFAbNzc+7e57zZ/PaaaTLFGFlGnTVMAoGCCqGSM49BAMCA0cAMEQC
+IH3XEQHbzn6P3EjeRggRdMzN7UIzCJl0BpICvMCyurxZAiBeB5Megj2nyW5Tefl3
+ybMhqb/lITkfKKloLdwVlIsPcA==
+-----END CERTIFICATE-----`,
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg5FbMTWdm6fgYIBbj
+RmwVzVgF573LU6YHgwx9+/hG3OKhRANCAATeIjxtcoIB2+MSjOwBZsPhsJnwvT7A
+/nfEPyARO2FtyHso3ce0/GAMGf9+s+a74TisRNs/f4Rr1x+wf6Us8Vc7
 -----END PRIVATE KEY-----`,
 };
