@@ -10,7 +10,9 @@ it.each([
   ["[2001:db8::6]:4711", "2001:db8:0:0::/64"],
   ["[::1]:4711", "0:0:0:0::/64"],
   ["[fe80::1%eth0]:4711", "fe80:0:0:0::/64"],
-  ["unix:", "unix"],
-])("the peer at %s belongs to the network %s", (address, network) => {
+  ["game.example:4711", "game.example"],
+  ["unix:", "unix:"],
+  ["memory", "memory"],
+])("the network of the peer at %s is %s", (address, network) => {
   expect(networkOf(address)).toBe(network);
 });

@@ -2,15 +2,17 @@
 
 /**
  * Returns the network that identifies a peer: its IPv4 address, or the first 64 bits of its IPv6
- * address, which are assigned to one subscriber. An address of another form is returned unchanged.
+ * address, which are assigned to one subscriber. A name is returned as it is, and so is an address without a port.
  *
- * @param address `host:port`, `[host]:port` or `unix:`.
+ * @param address `host:port`, `[host]:port`, or an address of another form, such as `unix:`.
  */
 export function networkOf(address: string): string {
-  const colon = address.lastIndexOf(":");
-  const host = address.slice(0, colon).replace(/^\[|\]$/g, "");
+  const [, host] = /^\[?(.+?)\]?:\d+$/.exec(address) ?? [];
+  if (host === undefined) {
+    return address;
+  }
   if (!host.includes(":")) {
-    return host === "" ? address : host;
+    return host;
   }
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(host);
   if (mapped?.[1] !== undefined) {
