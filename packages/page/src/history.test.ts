@@ -4,7 +4,7 @@ import { History, SharedTotals } from "./history.ts";
 
 const totals = (steps: number, returns = 0, returnSum = 0) => ({ steps, returns, returnSum });
 
-test("a history has the rates between totals, and no return where no sequence ended", () => {
+test("a sample of a history has the rates since the previous totals, and no mean return if no sequence has ended", () => {
   const history = new History();
   history.add(1_000, totals(10));
   history.add(1_500, totals(15, 2, 6));
@@ -16,13 +16,22 @@ test("a history has the rates between totals, and no return where no sequence en
   expect(history.latestReturn).toBe(3);
 });
 
-test("a history restarts if totals shrink, and ignores a second sample of the same moment", () => {
+test("a history begins again if totals shrink", () => {
+  const history = new History();
+  history.add(1_000, totals(100));
+  history.add(2_000, totals(110, 1, 3));
+  history.add(3_000, totals(5));
+  expect(history.latestReturn).toBeUndefined();
+  history.add(4_000, totals(7));
+  expect(history.samples).toMatchObject([{ timeMs: 4_000, stepsPerSecond: 2 }]);
+});
+
+test("a history ignores further totals of the same time", () => {
   const history = new History();
   history.add(1_000, totals(100));
   history.add(1_000, totals(200));
-  history.add(2_000, totals(5));
-  history.add(3_000, totals(7));
-  expect(history.samples).toMatchObject([{ timeMs: 3_000, stepsPerSecond: 2 }]);
+  history.add(2_000, totals(105));
+  expect(history.samples).toMatchObject([{ timeMs: 2_000, stepsPerSecond: 5 }]);
 });
 
 test("a history keeps its latest 300 samples", () => {
@@ -34,7 +43,7 @@ test("a history keeps its latest 300 samples", () => {
   expect(history.latest?.timeMs).toBe(400_000);
 });
 
-test("the totals of several worlds have no jump where a world appears or goes", () => {
+test("the sum of the totals of several worlds does not jump when a world appears or disappears", () => {
   const shared = new SharedTotals();
   expect(shared.add(new Map([["a", totals(1_000, 10, 5)]]))).toEqual(totals(0));
   expect(

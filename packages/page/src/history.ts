@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Totals of one world, or of all worlds, which only grow. */
+/** Totals of one world, or of all worlds. While the server runs, they only grow. */
 export interface Totals {
   readonly steps: number;
   readonly returns: number;
@@ -35,7 +35,7 @@ export class SharedTotals {
 export interface Sample {
   readonly timeMs: number;
   readonly stepsPerSecond: number;
-  /** Mean return of the sequences that ended since the sample before; undefined if none did. */
+  /** Mean return of the sequences that ended since the previous sample; undefined if none did. */
   readonly meanReturn: number | undefined;
 }
 
@@ -59,7 +59,7 @@ export class History {
     return this.#samples.findLast(({ meanReturn }) => meanReturn !== undefined)?.meanReturn;
   }
 
-  /** Adds a sample. If the totals have shrunk, as after a restart of the server, the history begins again. */
+  /** Adds the rates since the last totals. If the totals have shrunk, as after a restart of the server, the history begins again. */
   add(timeMs: number, totals: Totals): void {
     const last = this.#last;
     if (last !== undefined && timeMs <= last.timeMs) {
@@ -67,6 +67,7 @@ export class History {
     }
     this.#last = { timeMs, totals };
     if (last === undefined || totals.steps < last.totals.steps) {
+      this.#samples = [];
       return;
     }
     const returns = totals.returns - last.totals.returns;
