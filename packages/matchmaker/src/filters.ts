@@ -17,7 +17,7 @@ const never = Number.POSITIVE_INFINITY;
 
 /**
  * Creates the filter of a pool: a ticket must pass all of the pool's filters. A filter accepts a ticket
- * without its field only after `drop_after`.
+ * that lacks the filter's field only after `drop_after`.
  */
 export function poolFilter(pool: Pool): PoolFilter {
   const tests: readonly PoolFilter[] = [

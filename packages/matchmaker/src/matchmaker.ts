@@ -120,7 +120,7 @@ export interface Matchmaker extends AsyncDisposable {
 /**
  * Creates a matchmaker and starts its loop.
  *
- * @param options.run False if the caller calls `tick` instead of the loop. Default true.
+ * @param options.run False to start no loop: the caller then calls `tick`. Default true.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never work.
  * @throws StoreError if the store cannot be reached.
  * @throws RangeError if a setting is unknown or out of range.

@@ -215,9 +215,10 @@ export interface Match {
   /** The team of each open seat; a team with several open seats is repeated. */
   readonly vacancies: readonly string[];
   /**
-   * Times at which the join tokens of cancelled tickets expire, by ticket; 0 for a single agent that
-   * has joined. An agent of such a ticket may still be inside, or may still join: the ticket stays in
-   * its team until its seat is vacant.
+   * Cancelled tickets whose agents may still be inside or may still join, each with the time at which
+   * its join tokens expire. The time is 0 for a single agent that has joined, because its token no longer
+   * matters: the seat becomes free when the agent leaves. Until its seat is free, such a ticket stays in
+   * its team.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;

@@ -96,8 +96,8 @@ describe("on the network", () => {
       const one = matchmakerClient(matchmakers, patience);
       const two = matchmakerClient(matchmakers, patience);
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
-      // Each client calls the silent matchmaker first; on a machine that stalls the other one may
-      // also be silent.
+      // Each client calls the silent matchmaker first. While this machine stalls, the other matchmaker may
+      // seem silent, too.
       const get = () => matchmakerClient(matchmakers, patience).get(ticketId);
       await expect.poll(() => get().catch(String)).toMatchObject({ ticketId, state: "assigned" });
     }

@@ -137,7 +137,7 @@ describe("the seats of a party", () => {
     expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
-  it("do not hide a guest while an agent of the party is absent", async () => {
+  it("are all counted, besides the seat of a guest, while an agent of the party is absent", async () => {
     await using fleet = await Fleet.open({ profiles: [four] });
     await fleet.serve("a", { maxWorlds: 1 });
     const [party = ""] = await fleet.tickets(1, { partySize: 2 });

@@ -105,8 +105,8 @@ export class Replica {
       return;
     }
     for (const [index, entry] of entries.entries()) {
-      // A missing record has no version to compare; it must not revert a change that arrived in the
-      // meantime.
+      // A missing record may come without a version. So it deletes the known record only if the known
+      // record has not changed during this read.
       const unchanged = this.get(entry.kind, entry.id)?.version === known[index];
       this.#apply(entry, unchanged);
     }
@@ -186,7 +186,8 @@ export class Replica {
         }
       }
       this.#deleted.clear();
-      // The pages may lack the latest commits of this process: the next read returns them again.
+      // The pages may lack the latest commits of this process, so the next read must not omit them as
+      // known.
       this.#known.clear();
       let records = 0;
       for (const kind of Object.keys(this.#tables) as Kind[]) {
@@ -235,7 +236,8 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // The store may return a missing record with version 0: only a fresh read removes the known record.
+    // The store may return a deleted record with version 0, which is never newer. So a fresh read deletes
+    // the known record whatever the version.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;

@@ -13,8 +13,9 @@ class SettingTable {
   /** Time for a lost server to return before its worlds count as ended. Default 30,000. */
   readonly lostServerMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Time after which an orphaned world is destroyed, once it has no agents: a world that a server
-   * reports, but that the matchmaker has no record of and has not adopted. Default 10,000.
+   * Least time for which an orphaned world is kept after it is first seen; then it is destroyed as soon
+   * as it has no agents. A world is orphaned if its server reports it, but the matchmaker has no record
+   * of it and has not adopted it. Default 10,000.
    */
   readonly orphanMs: Limit = { default: 10_000, unit: "ms" };
   /**
@@ -34,8 +35,8 @@ class SettingTable {
   /** Longest time that a ticket waits, from its creation. Default 600,000. */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
   /**
-   * Lease of a waiting ticket. A watch keeps it; without a watch, the ticket's creator reads the ticket
-   * (GetTicket) at least every third of this time. Default 60,000.
+   * Lease of a waiting ticket. A watch keeps the lease; without a watch, the ticket's creator must read
+   * the ticket (GetTicket) at least once in every third of this time. Default 60,000.
    */
   readonly ticketLeaseMs: Limit = { default: 60_000, unit: "ms" };
   /**
@@ -48,8 +49,8 @@ class SettingTable {
   /** Time for which an ended ticket is still known. Default 300,000. */
   readonly retainMs: Limit = { default: 300_000, unit: "ms" };
   /**
-   * Failed creates of a ticket's world after which the ticket fails. Failures of the server do not
-   * count. Default 3.
+   * A ticket fails after the create of its world has failed this many times. A create that failed
+   * because of its server does not count. Default 3.
    */
   readonly maxAttempts: Limit = { default: 3, unit: "count" };
   /** Most matches made in one tick; further matches wait for the next tick. Default 500. */

@@ -29,12 +29,15 @@ export interface Edits<T> {
 
 /** Receives the parts of an edited list, in order. */
 export interface EditedParts<K, T> {
-  /** Receives consecutive items that stay; the first of them had the index `start`. */
+  /** Receives consecutive items that stay, possibly none; the first of them had the index `start`. */
   keep(items: readonly K[], start: number): void;
   add(item: T): void;
 }
 
-/** Visits the parts of a list after edits. Only new and removed items are compared with others. */
+/**
+ * Goes through a list as it is after the edits: passes the runs of items that stay, and the added items, in
+ * order. Only new and removed items are compared with others.
+ */
 export function visitEdited<K, T>(
   list: readonly K[],
   { removed, added, placeOf }: Edits<T>,

@@ -36,7 +36,7 @@ async function open() {
   return { replica, other, ends, lost, endIn, told };
 }
 
-it("a ticket whose commit had an unknown outcome has ended once the replica sees it", async () => {
+it("an end whose commit had an unknown outcome is reported once the replica sees it", async () => {
   const { replica, ends, lost, endIn, told } = await open();
   lost.push("made");
   await expect(ends.commit([endIn(replica)])).rejects.toThrow("the response was lost");
@@ -60,7 +60,7 @@ it.each([
   ["at the same time", startMs],
   ["later", startMs + 20],
 ])(
-  "a commit that repeats the end %s, after one with an unknown outcome, reports one end",
+  "if a commit of an end has an unknown outcome, and another commit repeats the end %s, one end is reported",
   async (_, endedMs) => {
     for (const outcome of ["made", "not made"] as const) {
       const { replica, ends, lost, endIn, told } = await open();
@@ -73,7 +73,7 @@ it.each([
   },
 );
 
-it("a change that shows that the commit was not made ends the wait for its outcome", async () => {
+it("once another change shows that the commit was not made, a later end of another process is not taken for it", async () => {
   const { replica, other, ends, lost, endIn, told } = await open();
   lost.push("not made");
   await expect(ends.commit([endIn(replica)])).rejects.toThrow("the response was lost");

@@ -50,7 +50,8 @@ export class TicketEnds {
     try {
       const isCommitted = await this.#replica.commit(changes, lease);
       for (const end of ends) {
-        // An earlier commit of the same end may have caused the conflict.
+        // The conflict may come from an earlier commit that ended the ticket in the same way, and whose
+        // response was lost.
         if (isCommitted || isSame(this.#replica.get("ticket", end.id)?.value, end)) {
           this.#tell(end);
         }

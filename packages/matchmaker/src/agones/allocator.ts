@@ -63,7 +63,7 @@ export function agonesAllocator(options: AgonesAllocatorOptions): ServerAllocato
   /**
    * Sends one request.
    *
-   * @returns The outcome after which to repeat the request; undefined if the GameServer is allocated.
+   * @returns Why the request must be repeated; undefined if the GameServer is allocated.
    */
   const request = async (name: string, post: PostOptions): Promise<string | undefined> => {
     const { code, json } = await postJson(url, allocationOf(name), post);

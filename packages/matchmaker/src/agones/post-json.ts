@@ -21,7 +21,8 @@ const maxAnswer = 1024 * 1024;
  * authority.
  *
  * @returns The status code and the JSON of the answer; `json` is undefined if the answer is not JSON.
- * @throws DmEnvRpcError UNAVAILABLE if no complete answer arrives in time.
+ * @throws DmEnvRpcError UNAVAILABLE if the connection fails, the answer is too long, or no complete answer
+ *   arrives in time.
  */
 export async function postJson(
   url: URL,

@@ -100,10 +100,10 @@ export interface MatchmakerClient {
    * Creates a ticket and yields its current state, then its changes, until the ticket has ended. A slow
    * reader misses states in between.
    *
-   * Leaving the iteration before the ticket is assigned cancels the ticket. An iteration that
-   * continues after the assignment reports when the world is lost and the ticket waits again. If a
-   * matchmaker is gone, the next one is called; an update may then arrive twice. If a matchmaker
-   * loses its state in a restart, the ticket is created again, unless it was assigned.
+   * Leaving the iteration before the ticket is assigned cancels the ticket. If you go on iterating after
+   * the assignment, you also learn when the world is lost and the ticket waits again. If a matchmaker is
+   * gone, the next one is called; an update may then arrive twice. If a matchmaker loses its state in a
+   * restart, the ticket is created again, unless it was assigned.
    *
    * @throws DmEnvRpcError of origin `server` with the matchmaker's error; of origin `connection`,
    *   UNAVAILABLE or DEADLINE_EXCEEDED, if no matchmaker has answered for `unreachableMs`.

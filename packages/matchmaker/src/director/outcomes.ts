@@ -14,8 +14,8 @@ import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
- * Returns a ticket that waits again, in its old place. It may wait without being watched or read at
- * least until `untilMs`.
+ * Returns a ticket that waits again, in its old place. Until `untilMs` at least, it need not be watched
+ * or read.
  */
 export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
   return {

@@ -162,9 +162,9 @@ it("a world that changes while its end is committed keeps the change, and still 
 
 it.each([
   ["drains", "draining", 0],
-  ["changes and stays open", "open", 1],
+  ["changes but stays open", "open", 1],
 ] as const)(
-  "a world that %s before its reset is committed is reset only if it is still open",
+  "if a world %s before its reset is committed, the world is reset only if it is still open",
   async (_, state, resets) => {
     const worldPolicy = create(WorldPolicySchema, { resetAfterSequences: 1 });
     await using scene = await overtaken({ profiles: [profile({ count: 1, worldPolicy })] });

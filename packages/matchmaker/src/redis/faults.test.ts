@@ -164,7 +164,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     );
     const beforeMs = store.now();
     const answer = store.changes(undefined, 10);
-    // Redis reads its clock before this time has passed.
+    // As if a minute passed between Redis's answer and its processing.
     passedMs = 60_000;
     await answer;
     expect(store.now() - beforeMs).toBeGreaterThanOrEqual(30_000);

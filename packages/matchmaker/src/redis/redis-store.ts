@@ -113,8 +113,8 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   /** Offset of Redis's clock from this machine's. */
   let aheadMs = 0;
   /**
-   * Clamps the offset to the range that the answer to a request proves: Redis read its clock between the
-   * request and now. An answer that is processed late would otherwise turn back the time.
+   * Bounds the offset by the answer to a request: Redis read its clock at some time between the request
+   * and now. An answer that is processed late would otherwise turn back the time.
    */
   const learnTime = (
     askedMs: number,

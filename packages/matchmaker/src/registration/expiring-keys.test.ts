@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { ExpiringKeys } from "./expiring-keys.ts";
 
-it("remembers keys until they expire, and no more than twice the valid ones", () => {
+it("remembers keys until they expire, and above a thousand keys at most twice the valid ones", () => {
   let nowMs = 0;
   const keys = new ExpiringKeys(() => nowMs);
   let most = 0;

@@ -146,7 +146,7 @@ describe("a registration", () => {
     expect(failures()).toHaveLength(2);
   });
 
-  it("reports its agents without a ticket, unless its agents need no tokens", async () => {
+  it("reports how many agents have no ticket, unless agents need no tokens", async () => {
     const { registry, token } = await issuing();
     const served = { ...world, agents: 3 };
     registry.worlds.push(served);

@@ -237,7 +237,7 @@ describe("the calls of a listener", () => {
     ["other calls of agents", create, "maxCalls"],
     ["calls of servers", register, "reservedCalls"],
     ["health checks", health, "reservedCalls"],
-  ] as const)("are limited for %s; ended calls do not count", (_, path, limit) => {
+  ] as const)("have a limit on %s; ended calls do not count", (_, path, limit) => {
     const admit = listener({ maxWatches: 9, maxCalls: 9, reservedCalls: 9, [limit]: 3 });
     const others = [watch, create, register].filter((other) => other !== path && path !== health);
     for (let round = 0; round < 2; round++) {
@@ -297,7 +297,7 @@ describe("the calls of a listener", () => {
     [16, 2],
     [31, 3],
   ])(
-    "are limited while their requests are unread: in a reserve of %i calls, to %i of one network",
+    "may, in a reserve of %i calls, have unread requests in at most %i calls of one network",
     (reservedCalls, most) => {
       const admit = listener({ reservedCalls });
       for (let round = 0; round < 2; round++) {
@@ -395,7 +395,8 @@ it("calls of an identified caller use its limits, and no longer those of its net
   const answers: Promise<unknown>[] = [];
   for (const name of ["one", "one", "two", "two", "operator", "operator", "operator"]) {
     answers.push(call(name));
-    // The network of all callers has room for two calls whose caller is not identified yet.
+    // All callers are in one network, which has room for two calls whose callers are not identified yet. So
+    // each call is identified before the next one begins.
     await expect.poll(() => held).toBe(answers.length);
   }
   expect(await call("one")).toContain("(limit: maxCallsPerCaller)");

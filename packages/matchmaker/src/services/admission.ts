@@ -25,7 +25,7 @@ interface Admitted {
   hasEnded: boolean;
   /** Ends the call's use of its caller's limits; does nothing for a caller without limits. */
   credit: () => void;
-  /** Ends the call's use of its network's share of the reserve; does nothing in the other pools. */
+  /** Stops counting the call as unread for its network; does nothing if its pool is not `reserved`. */
   hasBeenRead: () => void;
 }
 

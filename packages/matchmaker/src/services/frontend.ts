@@ -248,7 +248,7 @@ async function putTicket(
   signal: AbortSignal,
 ): Promise<Ticket> {
   let known: Ticket | undefined;
-  // If the commit fails although the ticket is unknown, the store has lost data in the meantime.
+  // Repeats only if the store has lost data: the commit has failed, but no ticket has this id.
   while (known === undefined) {
     // A caller that has aborted this call may already have cancelled the ticket.
     signal.throwIfAborted();

@@ -119,11 +119,14 @@ it.each<[number | undefined, number | undefined, boolean]>([
   [17, 20, false],
   [30, 20, false],
   [51, undefined, true],
-])("the position %s is reported after the position %s: %s", async (position, reported, isNews) => {
-  const replica = new Replica(memoryStore());
-  const positions = new Positions(replica, new MatchIndex(replica, {}, () => {}), 1_000);
-  expect(positions.isNews(position, reported)).toBe(isNews);
-});
+])(
+  "after a report of the position %2$s, the position %1$s is news: %3$s",
+  async (position, reported, isNews) => {
+    const replica = new Replica(memoryStore());
+    const positions = new Positions(replica, new MatchIndex(replica, {}, () => {}), 1_000);
+    expect(positions.isNews(position, reported)).toBe(isNews);
+  },
+);
 
 it("the estimated rate of matches follows the actual rate slowly", async () => {
   await using fleet = await Fleet.open({

@@ -8,9 +8,9 @@ import { countBefore } from "../sorted-list.ts";
 
 /** The place of a waiting ticket among the others. */
 export interface QueuePosition {
-  /** 1 for the ticket that is matched next. */
+  /** The place in a pool of some profile: 1 for the ticket that is matched next. */
   readonly position: number;
-  /** Undefined while the profile in whose pool the ticket has this position matches no tickets. */
+  /** Undefined while that profile matches no tickets. */
   readonly estimatedWaitMs: number | undefined;
 }
 

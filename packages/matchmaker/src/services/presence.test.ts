@@ -107,7 +107,7 @@ describe("a ticket without a watch", () => {
   it("fails if it is not read within its lease, and waits while its creator reads it", async () => {
     await using fleet = await Fleet.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
     const [forgotten = "", polled = ""] = await fleet.tickets(2, { profile: "any" });
-    // Two tickets would be matched.
+    // Without a profile, the two tickets cannot be matched with each other.
     await fleet.admin.deleteProfile({ name: "any" });
     for (let minute = 0; minute < 5; minute++) {
       await fleet.pass(50_000, 5_000);
@@ -259,7 +259,7 @@ describe("the record of a ticket", () => {
   });
 
   it.each([0, 9_999, 19_999])(
-    "keeps its lease while it is read every third of it, first after %i ms",
+    "keeps its lease while it is read once in every third of the lease, first after %i ms",
     async (firstMs) => {
       await using fleet = await Fleet.open({ settings: { ...settings, maxWaitMs: 3_600_000 } });
       const [id = ""] = await fleet.tickets(1);
@@ -299,7 +299,7 @@ describe("the record of a ticket", () => {
     }
   });
 
-  it("is not changed by the end of a watch that ends with the ticket", async () => {
+  it("is not changed when a watch ends because the ticket has ended", async () => {
     await using fleet = await Fleet.open({ settings });
     const [id = ""] = await fleet.tickets(1);
     await follow(fleet, id);

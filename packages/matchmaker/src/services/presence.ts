@@ -71,9 +71,9 @@ export class Presence {
   }
 
   /**
-   * Records a read of a ticket by its creator. Renews the lease of a waiting ticket if the ticket is away
-   * or less than half of its lease is left. So a ticket that is read at least every third of
-   * `ticketLeaseMs` keeps its lease, with a margin of a third. Has no effect in any other state.
+   * Records a read of a ticket by its creator; has no effect unless the ticket waits. Renews the lease of
+   * the ticket if it is away or less than half of its lease is left. So a ticket that is read at least
+   * once in every third of `ticketLeaseMs` keeps its lease, with a margin of a third.
    */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {

@@ -249,7 +249,7 @@ async function register(
         load,
       }),
     ];
-    // The previous server at this address is gone.
+    // The address now belongs to this server: any other server with this address counts as gone.
     for (const id of addresses.at(address)) {
       const other = replica.get("server", id);
       if (id !== serverId && other !== undefined && other.value.state !== "gone") {

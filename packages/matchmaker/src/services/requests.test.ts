@@ -142,7 +142,7 @@ describe("a ticket that is created", () => {
 
   it("is refused past maxTicketBytes, and accepted at the limit", async () => {
     await using fleet = await Fleet.open({ settings: { maxTicketBytes: 100 } });
-    // The field's tag and length take two bytes, and three from 128 bytes on.
+    // The field's tag and length take two bytes.
     await fleet.frontend.createTicket({ ticketId: "x".repeat(98) });
     await expect(fleet.frontend.createTicket({ ticketId: "y".repeat(99) })).rejects.toSatisfy(
       refused(Code.ResourceExhausted, /at most 100 bytes, received one of 101.*maxTicketBytes/),

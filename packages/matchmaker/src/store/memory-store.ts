@@ -98,7 +98,10 @@ class History {
   /** A store in memory has one life: it is lost only together with its process. */
   readonly life: string = randomUUID();
   readonly #records = new RecordMap<Entry>();
-  /** Writes in order, including the latest write of each record. A write is outdated if its record has another version by now. */
+  /**
+   * Writes in order. A write is outdated if its record has another version by now. Outdated writes may
+   * have been dropped; the latest write of each record is always here.
+   */
   #log: (RecordKey & { readonly version: number })[] = [];
   #deleted: Entry[] = [];
   #version = 0;

@@ -170,7 +170,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect((await store.read([key("b")]))[0]?.value).toBeUndefined();
   });
 
-  it("gives a record that is created again a version that it never had", async () => {
+  it("never repeats a version of a record that is deleted and created again", async () => {
     await using place = await kind.place();
     await using store = await place.open();
     const first = await commitAll(store, [write("a", 0, secret("a"))]);

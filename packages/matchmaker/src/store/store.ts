@@ -48,8 +48,8 @@ export interface Position {
   /** Commits up to this version have been read. */
   readonly version: number;
   /**
-   * Version up to which the reader has applied all deletions, because it has read them or has started
-   * over since.
+   * The reader knows all deletions up to this version: it has read them, or has started over since, which
+   * means that it has read all records again.
    */
   readonly horizon: number;
 }
@@ -111,7 +111,8 @@ export interface Store extends AsyncDisposable {
   read(keys: readonly RecordKey[]): Promise<readonly Entry[]>;
   /**
    * Returns the changes since a position, or all records if the position is undefined. A page
-   * contains whole commits, and ends once it has at least `limit` records.
+   * contains whole commits, and ends once it has at least `limit` records. Records that it omits because
+   * of `known` may count towards the limit.
    *
    * @param known Versions of commits that the reader has already applied. The page may omit records
    *   that have one of these versions, unless the reader must start over.

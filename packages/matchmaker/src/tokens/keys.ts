@@ -38,8 +38,8 @@ export async function signingKeyFromPem(pem: string): Promise<SigningKey> {
 
 /**
  * The signing keys of a matchmaker that shares its key through the store. The key in the store signs.
- * Keys with which this process signed before stay published, so that their tokens are valid until
- * they expire.
+ * The keys that signed before in this process, at most the last three, stay published: tokens that they
+ * signed are valid until they expire.
  */
 export class SharedKeys {
   readonly #replica: Replica;

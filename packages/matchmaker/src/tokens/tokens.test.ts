@@ -273,7 +273,7 @@ describe("a seat", () => {
     await seats.take(mine, "world");
   });
 
-  it("whose agent the world refused after the seat was reported as taken is reserved until its token expires", async () => {
+  it("that was reported as taken, and whose agent the world then refused, stays reserved until its token expires", async () => {
     const { seats, token, pass } = await setup();
     const mine = await token();
     for (const _ of [1, 2]) {

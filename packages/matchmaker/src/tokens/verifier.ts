@@ -44,10 +44,11 @@ export interface TokenVerifier {
   /**
    * Verifies the token of an agent that wants to join a world.
    *
-   * @param isHeld Returns true for a seat that its world holds for the agent that had it: the seat's
-   *   token is valid even if it has expired. Default: no seat.
+   * @param isHeld Returns true if the world holds a seat for an agent that lost its stream. The token of
+   *   a held seat is valid even if it has expired. Default: no seat is held.
    * @throws DmEnvRpcError UNAUTHENTICATED without a token, or with a forged or expired token;
-   *   PERMISSION_DENIED with a token for another world; UNAVAILABLE while there are no keys.
+   *   PERMISSION_DENIED with a token for another world, server or address, or with an operator's token;
+   *   UNAVAILABLE while there are no keys.
    */
   join(
     token: string | undefined,

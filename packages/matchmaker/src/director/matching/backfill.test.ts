@@ -140,7 +140,7 @@ describe("the open seats of several teams", () => {
     expect((await rosters(fleet))[0]?.[1]).toEqual([blue[1]]);
   });
 
-  it("are filled together, although the oldest ticket of both pools takes only one seat", async () => {
+  it("are filled together, and a ticket that is the oldest in two pools takes one of them", async () => {
     const { fleet, leaveBoth } = await open();
     await using _fleet = fleet;
     const both = await fleet.tickets(1, tagged("red", "blue"));
@@ -241,29 +241,32 @@ describe("open seats", () => {
   it.each([
     ["agents", [{}, {}]],
     ["a party", [{ partySize: 2 }]],
-  ])("exclude the seats of %s that have yet to join, and those of guests", async (_, members) => {
-    await using fleet = await four();
-    const server = await fleet.serve("a", { maxWorlds: 1 });
-    const early = await fleet.tickets(2);
-    const late: string[] = [];
-    for (const init of members) {
-      late.push(...(await fleet.tickets(1, init)));
-    }
-    await fleet.settle();
-    await fleet.joinAll(early);
-    await fleet.reportAll();
-    await fleet.settle();
-    const more = await fleet.tickets(1);
-    // Two guests, and two members who have yet to join, fill the four seats.
-    setGuests(server, 2);
-    await left(fleet, ...early);
-    expect(await fleet.states(early)).toEqual(["COMPLETED", "COMPLETED"]);
-    expect(await fleet.states(more)).toEqual(["WAITING"]);
-    setGuests(server, 1);
-    await fleet.reportAll();
-    await fleet.settle();
-    expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
-  });
+  ])(
+    "do not include the seats of %s still to join, nor the seats of guests",
+    async (_, members) => {
+      await using fleet = await four();
+      const server = await fleet.serve("a", { maxWorlds: 1 });
+      const early = await fleet.tickets(2);
+      const late: string[] = [];
+      for (const init of members) {
+        late.push(...(await fleet.tickets(1, init)));
+      }
+      await fleet.settle();
+      await fleet.joinAll(early);
+      await fleet.reportAll();
+      await fleet.settle();
+      const more = await fleet.tickets(1);
+      // Two guests, and two members who have yet to join, fill the four seats.
+      setGuests(server, 2);
+      await left(fleet, ...early);
+      expect(await fleet.states(early)).toEqual(["COMPLETED", "COMPLETED"]);
+      expect(await fleet.states(more)).toEqual(["WAITING"]);
+      setGuests(server, 1);
+      await fleet.reportAll();
+      await fleet.settle();
+      expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
+    },
+  );
 
   it("are not filled while agents without tickets use them, if the server reports no guests", async () => {
     await using fleet = await four();

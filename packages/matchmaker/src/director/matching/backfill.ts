@@ -56,7 +56,7 @@ function lastReports({ replica }: DirectorContext): (world: World) => ReportedWo
  * Returns the number of free seats of a world. Used seats are the seats of the match's tickets, joined or
  * not, and one seat for each guest (an agent without a ticket). If the server does not report guests, their
  * number is the number of agents minus the seats of the tickets that are inside. A ticket is inside if
- * any agent of its party is in the world; without join tokens, every ticket is.
+ * any agent of its party is in the world. Without join tokens, every ticket of the match counts as inside.
  */
 function freeSeats(
   { seats }: World,

@@ -136,7 +136,7 @@ export class MatchRuns {
      */
     let hasFailed = false;
     let iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined;
-    /** Makes an author call. Throws if the call blocks the process for longer than `limitMs`. */
+    /** Calls the operator's function. Throws if the call blocks the process for longer than `limitMs`. */
     const call = async <T>(run: () => T | PromiseLike<T>): Promise<T | "late"> => {
       const beganMs = time.now();
       const answer = run();

@@ -366,7 +366,7 @@ describe("a profile with a latency limit", () => {
     expect(callsOf(fleet, "create")).toEqual(["create a"]);
   });
 
-  it('matches tickets with a latency to "" on a server without a region', async () => {
+  it('takes the region "" in the latencies of a ticket for the servers without a region', async () => {
     await using fleet = await Fleet.open({
       profiles: [profile({ ...near, precreatedWorlds: 1 })],
     });

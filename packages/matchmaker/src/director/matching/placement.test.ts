@@ -116,7 +116,7 @@ it("a server that has no room for another world, or for its agents, is passed ov
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
 
-it("a packed world is placed on the server that a world of other labels has just made the fullest", async () => {
+it("a packed world is placed on the server with the fewest free seats, even if a world for other labels has just taken its seats", async () => {
   const serverLabels = { tier: "large" };
   await using fleet = await Fleet.open({
     profiles: [profile({ name: "large", serverLabels }), profile({ name: "anywhere" })],
@@ -185,7 +185,8 @@ it("worlds are spread by load: the server with the lowest load gets the world", 
 });
 
 it("each recently placed world counts with a load of at least 1 / maxWorlds", async () => {
-  // Of ten worlds, each counts as a tenth: the idle server gets worlds until it is as loaded as the others.
+  // A server has room for ten worlds, so each new world counts as 0.1: the idle server gets worlds until it is
+  // as loaded as the others.
   await using scene = await byLoad([0.35, 0, 0.35]);
   await scene.fleet.tickets(8);
   await scene.fleet.settle();

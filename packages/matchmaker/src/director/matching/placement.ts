@@ -14,10 +14,10 @@ interface Room {
   taken: number;
 }
 
-/** Servers with room for worlds of a type and labels, those with the fewest free seats first. */
+/** Servers of a world type and labels that have room; the ones with the fewest free seats are first. */
 interface UsableRooms {
   readonly rooms: Room[];
-  /** Number of worlds placed in this tick when the rooms were last sorted. */
+  /** `Placement.#placed` when the rooms were last sorted: if it has grown since, they must be sorted again. */
   placed: number;
 }
 
@@ -36,9 +36,12 @@ const settlingMs = 10_000;
 export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "serverLabels">;
 
 /**
- * Places the worlds of one tick: on the server with the fewest free seats that has room, so that others
- * can be shut down (`packed`), or on the server with the greatest free share of worlds (`spread-worlds`)
- * or of seats (`spread-agents`), or with the lowest load (`spread-load`).
+ * Places the worlds of one tick, each on one of the servers with room:
+ *
+ * - `packed`: the server with the fewest free seats, so that other servers can be shut down;
+ * - `spread-worlds`: the server with the greatest share of worlds free;
+ * - `spread-agents`: the server with the greatest share of seats free;
+ * - `spread-load`: the server with the lowest load.
  */
 export class Placement {
   readonly #replica: Replica;
@@ -204,7 +207,7 @@ export class Placement {
           hasLabels(server, serverLabels) &&
           this.#isUsable(server.id, worldType),
       );
-    // Since the last sort, worlds of other types or labels may have been placed on these servers.
+    // Since the last sort, worlds of other types, or for other labels, may have been placed on these servers.
     usable = {
       rooms: rooms
         .filter(({ worlds, seats }) => worlds > 0 && seats > 0)

@@ -83,7 +83,7 @@ describe("a suspect server", () => {
     server.isUp = false;
     await fleet.settle();
     expect(checks(fleet)).toBe(1);
-    // The server is full, so it is not among the servers with room.
+    // The server is full, so no match would be placed on it: only the cancel can cause the second check.
     await fleet.report(server);
     await fleet.frontend.cancelTicket({ ticketId: second });
     await fleet.settle();

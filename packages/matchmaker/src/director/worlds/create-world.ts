@@ -183,7 +183,8 @@ async function opened(
       if (known && error.reason === "fenced") {
         return replica.get("world", world.id)?.value.name === world.name;
       }
-      // The outcome is unknown. If the world has no record, the leader finds it in reports.
+      // It is unknown whether the commit was made. If it was not, the world is orphaned, and the new
+      // leader finds it in reports.
       if (!known && context.lease() === undefined) {
         return true;
       }

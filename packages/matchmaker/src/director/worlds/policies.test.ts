@@ -136,7 +136,7 @@ describe("a policy", () => {
     expect(callsOf(fleet, "destroy")).toEqual(["destroy a/gridworld-1"]);
   });
 
-  it("does not treat a world as empty that an agent is joining", async () => {
+  it("does not treat a world as empty while an agent is joining it", async () => {
     const drainTimeout = durationFromMs(20_000);
     await using match = await playedMatch({ destroyAfterSequences: 1, drainTimeout });
     const { fleet, ids } = match;

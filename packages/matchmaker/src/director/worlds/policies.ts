@@ -87,7 +87,7 @@ function isOver(
   return idleMs >= policy.destroyWhenIdleMs;
 }
 
-/** Returns true if no agent is in a world or has a seat that may still be taken. */
+/** Returns true if a world has no agent inside, and no assigned agent that may still join. */
 function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorld): boolean {
   if (!isEmpty(seen)) {
     return false;

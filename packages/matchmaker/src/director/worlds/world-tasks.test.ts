@@ -28,7 +28,7 @@ it("a failed create that cannot be undone because the store is unavailable is re
   expect(kinds()).not.toContain("step-failed");
 });
 
-it("a cooldown doubles with each failure in a row, until the last failure was long ago", () => {
+it("a cooldown doubles with each failure in a row, and failures that were long ago are forgotten", () => {
   const time = manualTime(startMs);
   const tasks = new WorldTasks(time, 1_000, () => {});
   const cooldownMs = (): number => {
@@ -44,7 +44,7 @@ it("a cooldown doubles with each failure in a row, until the last failure was lo
     return cooldownMs();
   };
   expect([fail(), fail(), fail()]).toEqual([1_000, 2_000, 4_000]);
-  // The failures are forgotten once the longest cooldown has passed since the last cooldown ended.
+  // Failures are forgotten when their cooldown has been over for longer than the longest cooldown, 32 s.
   time.advance(32_000);
   tasks.sweep();
   expect(fail()).toBe(8_000);

@@ -26,8 +26,8 @@ interface Thread {
  * again, by any profile.
  *
  * @param module URL of the module that exports the function, such as
- *   `new URL("./balanced.js", import.meta.url)`. An error while the module is loaded is reported as one
- *   of the function, and the next run loads the module again.
+ *   `new URL("./balanced.js", import.meta.url)`. An error while the module is loaded is reported like
+ *   an error of the function, and the next run loads the module again.
  * @param name Name of the export.
  *
  * @example
