@@ -7,7 +7,7 @@ import {
   PoolSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { afterAll, describe, expect, it } from "vitest";
-import { Fleet, fleetAt, profile } from "../testing/fleet.ts";
+import { Fleet, fleetOn, profile } from "../testing/fleet.ts";
 import { SimulatedServer } from "../testing/simulated-servers.ts";
 import { stopStores, storeKinds } from "../testing/stores.ts";
 import { matchmakerClient } from "./client/index.ts";
@@ -78,15 +78,15 @@ describe("a pool's filter", () => {
   });
 });
 
-describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
+describe.each(storeKinds)("regions, in $name,", ({ isHere, createData }) => {
   const near = create(LatencyLimitSchema, { maxMs: 50, widenPerSecond: 10 });
 
   it.skipIf(!isHere)(
     "agents that share no region within the limit wait until the limit has widened",
     async () => {
-      await using at = await place();
+      await using data = await createData();
       const latencyLimit = near;
-      await using fleet = await fleetAt(at, {
+      await using fleet = await fleetOn(data, {
         profiles: [profile({ latencyLimit, placement: Placement.SPREAD_WORLDS })],
       });
       await fleet.serve("eu", { region: "europe" });
@@ -106,9 +106,9 @@ describe.each(storeKinds)("regions, in $name,", ({ isHere, place }) => {
   );
 
   it.skipIf(!isHere)("a match is never placed or filled beyond the latency limit", async () => {
-    await using at = await place();
+    await using data = await createData();
     const latencyLimit = create(LatencyLimitSchema, { maxMs: 50 });
-    await using fleet = await fleetAt(at, {
+    await using fleet = await fleetOn(data, {
       profiles: [profile({ latencyLimit, backfill: true, precreatedWorlds: 1 })],
     });
     await fleet.serve("us", { region: "america" });

@@ -4,7 +4,7 @@ import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker
 import { defineWorld, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { afterAll, describe, expect, it } from "vitest";
-import { Fleet, fleetAt, profile } from "../testing/fleet.ts";
+import { Fleet, fleetOn, profile } from "../testing/fleet.ts";
 import { violations } from "../testing/invariants.ts";
 import { stopStores, storeKinds } from "../testing/stores.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
@@ -36,10 +36,10 @@ function worldOf(
   };
 }
 
-describe.each(storeKinds)("a party, in $name,", ({ isHere, place }) => {
+describe.each(storeKinds)("a party, in $name,", ({ isHere, createData }) => {
   it.skipIf(!isHere)("has a seat for each of its agents, in one match", async () => {
-    await using at = await place();
-    await using fleet = await fleetAt(at, { profiles: [four] });
+    await using data = await createData();
+    await using fleet = await fleetOn(data, { profiles: [four] });
     await fleet.serve("a");
     const [three = ""] = await fleet.tickets(1, { partySize: 3 });
     const [two = ""] = await fleet.tickets(1, { partySize: 2 });
@@ -61,8 +61,8 @@ describe.each(storeKinds)("a party, in $name,", ({ isHere, place }) => {
   });
 
   it.skipIf(!isHere)("waits again as a whole when its world is lost", async () => {
-    await using at = await place();
-    await using fleet = await fleetAt(at, { profiles: [four] });
+    await using data = await createData();
+    await using fleet = await fleetOn(data, { profiles: [four] });
     const server = await fleet.serve("a");
     const ids = await fleet.tickets(2, { partySize: 2 });
     await fleet.settle();

@@ -4,10 +4,10 @@ import { MatchFunctionSchema, PoolSchema } from "@dm-env-rpc/protocol/matchmaker
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { afterAll, describe, expect, it } from "vitest";
 import { Mortal, mortalStore } from "../testing/chaos.ts";
-import { Fleet, fleetAt, profile } from "../testing/fleet.ts";
+import { Fleet, fleetOn, profile } from "../testing/fleet.ts";
 import { violations } from "../testing/invariants.ts";
 import type { SimulatedServers } from "../testing/simulated-servers.ts";
-import { type Place, stopStores, storeKinds } from "../testing/stores.ts";
+import { type StoreData, stopStores, storeKinds } from "../testing/stores.ts";
 import type { Store } from "./store/store.ts";
 
 afterAll(stopStores);
@@ -17,8 +17,8 @@ const doomedLeaseMs = 20_000;
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
   it("every ticket of a burst that fits the capacity is assigned", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place, { profiles: [profile({ count: 4 })] });
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data, { profiles: [profile({ count: 4 })] });
     for (const id of ["a", "b", "c"]) {
       await fleet.serve(id, { maxWorlds: 5, maxAgents: 20 });
     }
@@ -30,8 +30,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("tickets that do not fit wait, and are assigned once there is room", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const server = await fleet.serve("a", { maxWorlds: 1 });
     const ids = await fleet.tickets(4);
     await fleet.settle();
@@ -46,19 +46,19 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   it("a matchmaker that dies at any step loses no ticket and duplicates no match", async () => {
     let isDead = true;
     for (let dieAt = 1; isDead; dieAt++) {
-      await using place = await kind.place();
-      await using fleet = await fleetAt(place);
+      await using data = await kind.createData();
+      await using fleet = await fleetOn(data);
       const { servers } = fleet;
       await fleet.serve("a");
       await fleet.serve("b");
       const ids = await fleet.tickets(7);
       const mortal = new Mortal(dieAt);
-      await using store = await place.open();
-      const dying = live(place, mortal, mortalStore(store, mortal), servers);
+      await using store = await data.open();
+      const dying = live(data, mortal, mortalStore(store, mortal), servers);
       await mortal.outlive(dying);
       isDead = mortal.isDead;
       servers.pace = async () => {};
-      await place.pass(doomedLeaseMs);
+      await data.pass(doomedLeaseMs);
       await fleet.settle();
       const when = `killed at step ${dieAt}`;
       expect(await fleet.states(ids), when).toEqual([...assigned(6), "WAITING"]);
@@ -76,13 +76,13 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   }, 600_000);
 
   it("a matchmaker that slept through its lease changes no record when it wakes up, and destroys the world that it created", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const server = await fleet.serve("a");
     const ids = await fleet.tickets(2);
-    const store = await place.open();
+    const store = await data.open();
     await using sleeper = await Fleet.open({
-      time: place.time,
+      time: data.time,
       store,
       servers: fleet.servers,
       settings: { leaderLeaseMs: doomedLeaseMs },
@@ -105,7 +105,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     };
     const late = sleeper.settle();
     await asleep;
-    await place.pass(doomedLeaseMs);
+    await data.pass(doomedLeaseMs);
     await fleet.settle();
     const before = await Promise.all(ids.map((id) => fleet.ticket(id)));
     expect(before.map(({ assignment }) => assignment?.worldName)).toEqual([
@@ -120,8 +120,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a ticket that is cancelled while its world is created gets no seat, and its match continues", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     await fleet.serve("a");
     const ids = await fleet.tickets(2);
     const [first = ""] = ids;
@@ -136,8 +136,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("an unused reservation expires, and its seat is assigned to the next ticket", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place, { profiles: [profile({ backfill: true })] });
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data, { profiles: [profile({ backfill: true })] });
     await fleet.serve("a");
     const [present = "", absent = "", next = ""] = await fleet.tickets(3);
     await fleet.settle();
@@ -153,8 +153,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a seat that an agent leaves is assigned to the next ticket, once", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place, { profiles: [profile({ backfill: true })] });
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data, { profiles: [profile({ backfill: true })] });
     const server = await fleet.serve("a");
     const [first = "", second = "", ...others] = await fleet.tickets(5);
     await fleet.settle();
@@ -170,7 +170,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a ticket in the pools of two teams fills one open seat, not two", async () => {
-    await using place = await kind.place();
+    await using data = await kind.createData();
     const sizes = [
       { name: "left", pool: "strong", size: 1 },
       { name: "right", pool: "quick", size: 2 },
@@ -179,7 +179,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
       function: { case: "teams", value: { teams: sizes } },
     });
     const duel = profile({ pools: [pool("strong"), pool("quick")], matchFunction, backfill: true });
-    await using fleet = await fleetAt(place, { profiles: [duel] });
+    await using fleet = await fleetOn(data, { profiles: [duel] });
     const server = await fleet.serve("a");
     const ticket = async (...tags: string[]) =>
       (await fleet.tickets(1, { searchFields: { tags } }))[0] ?? "";
@@ -201,10 +201,10 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a faulty function, proposal or create does not affect other matches", async () => {
-    await using place = await kind.place();
+    await using data = await kind.createData();
     const bad = profile({ name: "bad", pools: [pool("bad")] });
     const picky = profile({ name: "picky", pools: [pool("picky")], seats: 2 });
-    await using fleet = await fleetAt(place, {
+    await using fleet = await fleetOn(data, {
       profiles: [
         profile({ pools: [pool("good")] }),
         { ...bad, matchFunction: custom("throws"), seats: 2 },
@@ -261,14 +261,14 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
 
 /** Runs a matchmaker that is killed at some step. */
 async function live(
-  place: Place,
+  data: StoreData,
   mortal: Mortal,
   store: Store,
   servers: SimulatedServers,
 ): Promise<void> {
   let next = 1;
   const doomed = await Fleet.open({
-    time: place.time,
+    time: data.time,
     store,
     servers,
     settings: { leaderLeaseMs: doomedLeaseMs },

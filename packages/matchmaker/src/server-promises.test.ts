@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { afterAll, describe, expect, it } from "vitest";
-import { fleetAt, profile } from "../testing/fleet.ts";
+import { fleetOn, profile } from "../testing/fleet.ts";
 import { violations } from "../testing/invariants.ts";
 import { SimulatedServer } from "../testing/simulated-servers.ts";
 import { stopStores, storeKinds } from "../testing/stores.ts";
@@ -10,8 +10,8 @@ afterAll(stopStores);
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name", (kind) => {
   it("a server that misses renewals keeps its worlds, and may register again with them", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const server = await fleet.serve("a");
     const ids = await fleet.tickets(2);
     await fleet.settle();
@@ -19,7 +19,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     await fleet.pass(1_000);
     // The server is silent for longer than its lease.
     for (let seconds = 0; seconds < 20; seconds += 5) {
-      place.time.advance(5_000);
+      data.time.advance(5_000);
       await fleet.settle(1);
     }
     expect((await fleet.admin.listServers({})).servers[0]?.state).toBe(3);
@@ -38,8 +38,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   ] as const)(
     "the tickets of a killed server %s, as the profile sets",
     async (_, lostPolicy, after) => {
-      await using place = await kind.place();
-      await using fleet = await fleetAt(place, { profiles: [profile({ lostPolicy })] });
+      await using data = await kind.createData();
+      await using fleet = await fleetOn(data, { profiles: [profile({ lostPolicy })] });
       const server = await fleet.serve("a");
       const ids = await fleet.tickets(2);
       await fleet.settle();
@@ -61,8 +61,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   );
 
   it("a server whose agents cancel their tickets receives no agents until it has answered", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place, { profiles: [profile({ backfill: true })] });
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data, { profiles: [profile({ backfill: true })] });
     const server = await fleet.serve("a");
     const [first = "", second = "", third = ""] = await fleet.tickets(3);
     await fleet.settle();
@@ -88,8 +88,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a server that restarts at the same address replaces its previous run immediately", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const old = await fleet.serve("a");
     const ids = await fleet.tickets(2);
     await fleet.settle();
@@ -103,8 +103,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a create that fails because of its server is retried elsewhere; a create that fails because of its settings fails the tickets", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const first = await fleet.serve("a");
     const second = await fleet.serve("b");
     first.isUp = false;
@@ -125,8 +125,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a world whose creates keep failing fails its tickets with the reason", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const server = await fleet.serve("a");
     const fault = () => new DmEnvRpcError("INTERNAL", "division by zero");
     server.createErrors.push(fault(), fault(), fault());
@@ -139,8 +139,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
   });
 
   it("a world that no matchmaker created is adopted if its server started with it, otherwise destroyed once", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const server = fleet.servers.add(new SimulatedServer("a"));
     server.create("gridworld", true);
     server.create("gridworld");

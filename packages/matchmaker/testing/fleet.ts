@@ -27,7 +27,7 @@ import type { Store } from "../src/store/store.ts";
 import { tokenVerifier } from "../src/tokens/verifier.ts";
 import { SimulatedServer, SimulatedServers, type SimulatedWorld } from "./simulated-servers.ts";
 import { startMs } from "./start-ms.ts";
-import type { Place } from "./stores.ts";
+import type { StoreData } from "./stores.ts";
 
 type MatchProfileInit = Exclude<MessageInitShape<typeof MatchProfileSchema>, Message>;
 
@@ -234,14 +234,14 @@ export class Fleet implements AsyncDisposable {
   }
 }
 
-/** Opens a fleet on the store of `place`. Its director leads for the whole test. */
-export async function fleetAt(
-  place: Place,
+/** Opens a fleet on a store with `data`. Its director leads for the whole test. */
+export async function fleetOn(
+  data: StoreData,
   options: Parameters<typeof Fleet.open>[0] = {},
 ): Promise<Fleet> {
-  const store = options.store ?? (await place.open());
+  const store = options.store ?? (await data.open());
   const settings = { leaderLeaseMs: 60_000 };
-  return await Fleet.open({ time: place.time, settings, ...options, store });
+  return await Fleet.open({ time: data.time, settings, ...options, store });
 }
 
 /** A match of two agents in a world of server "a", under a policy. */

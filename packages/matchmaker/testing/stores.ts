@@ -10,9 +10,9 @@ import type { Store } from "../src/store/store.ts";
 import { startMs } from "./start-ms.ts";
 import { sharedStore } from "./wrapped-stores.ts";
 
-/** State that several stores may share. */
-export interface Place extends AsyncDisposable {
-  /** Opens a store for another process. */
+/** Data that several stores may share, with the clock of a test. */
+export interface StoreData extends AsyncDisposable {
+  /** Opens a store with these data, for another process. */
   open(): Promise<Store>;
   /** Lets a lease run out. */
   pass(ms: number): Promise<void>;
@@ -25,13 +25,13 @@ export interface Place extends AsyncDisposable {
 export interface StoreKind {
   readonly name: string;
   readonly isHere: boolean;
-  place(): Promise<Place>;
+  createData(): Promise<StoreData>;
 }
 
 const memory: StoreKind = {
   name: "memory",
   isHere: true,
-  async place() {
+  async createData() {
     const time = manualTime(startMs);
     const store = memoryStore({ time });
     const open = async (): Promise<Store> => sharedStore(store);
@@ -63,7 +63,7 @@ const deleteAll = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.ca
 const redis: StoreKind = {
   name: "Redis",
   isHere: hasRedis && process.env["STORES"] !== "memory",
-  async place() {
+  async createData() {
     shared ??= RedisServer.start();
     const { url } = await shared;
     const time = manualTime(Date.now());
@@ -90,7 +90,7 @@ const redis: StoreKind = {
 /** The kinds of store: in memory and in Redis. */
 export const storeKinds: readonly StoreKind[] = [memory, redis];
 
-/** Stops the processes that all places share. */
+/** Stops the processes that all stores share. */
 export async function stopStores(): Promise<void> {
   const server = await shared;
   shared = undefined;

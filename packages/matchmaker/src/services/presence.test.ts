@@ -141,10 +141,10 @@ describe("a ticket without a watch", () => {
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name,", (kind) => {
   it("a watch that moves to another matchmaker keeps its ticket waiting", async () => {
-    await using place = await kind.place();
+    await using data = await kind.createData();
     const [one, two] = [
-      await Fleet.open({ time: place.time, store: await place.open(), settings }),
-      await Fleet.open({ time: place.time, store: await place.open(), settings }),
+      await Fleet.open({ time: data.time, store: await data.open(), settings }),
+      await Fleet.open({ time: data.time, store: await data.open(), settings }),
     ];
     await using _one = one;
     await using _two = two;

@@ -19,8 +19,8 @@ const key = (id: string) => ({ kind: "secret", id }) as const;
 
 describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (kind) => {
   it("makes all changes of a commit, with one version", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const version = await commitAll(store, [
       write("a", 0, secret("a")),
       write("b", 0, secret("b")),
@@ -33,8 +33,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("makes no change if a record has another version, and returns the conflicting records", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const version = await commitAll(store, [
       write("a", 0, secret("a")),
       write("b", 0, secret("b")),
@@ -49,8 +49,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("commits exactly one of several concurrent changes to a record", async () => {
-    await using place = await kind.place();
-    const stores = await Promise.all([place.open(), place.open(), place.open()]);
+    await using data = await kind.createData();
+    const stores = await Promise.all([data.open(), data.open(), data.open()]);
     const results = await Promise.all(
       stores.flatMap((store, index) =>
         Array.from({ length: 10 }, () => store.commit([write("a", 0, secret("a", `${index}`))])),
@@ -63,8 +63,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("refuses a commit that contains a record twice", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const twice = [
       write("a", 0, secret("a")),
       write("b", 0, secret("b")),
@@ -77,8 +77,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("returns each record that changed since a position once, including deleted records", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const first = await commitAll(store, [write("a", 0, secret("a")), write("b", 0, secret("b"))]);
     const { position } = await store.changes(undefined, 100);
     const second = await commitAll(store, [write("a", first, secret("a", "new"))]);
@@ -101,8 +101,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("omits records whose version the reader knows, unless the reader must start over", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const { position } = await store.changes(undefined, 100);
     const first = await commitAll(store, [write("a", 0, secret("a")), write("b", 0, secret("b"))]);
     const second = await commitAll(store, [write("b", first, secret("b", "new"))]);
@@ -118,8 +118,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("returns changes in pages that do not split a commit", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     for (let commit = 0; commit < 5; commit++) {
       await store.commit(
         Array.from({ length: 3 }, (_, index) => write(`${commit}-${index}`, 0, secret("x"))),
@@ -135,8 +135,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("makes a reader start over if deletions were forgotten between two pages", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     for (const id of ["a", "b", "c"]) {
       await store.commit([write(id, 0, secret(id))]);
     }
@@ -150,8 +150,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("makes a reader start over if it missed deletions that are forgotten", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     await store.commit([write("a", 0, secret("a"))]);
     const { position } = await store.changes(undefined, 100);
     await makeAndDelete(store, 25_000);
@@ -161,8 +161,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("refuses a commit that was planned on another life of the store", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const { life } = (await store.changes(undefined, 1)).position;
     expect(await store.commit([write("a", 0, secret("a"))], { life })).toMatchObject({ ok: true });
     const late = store.commit([write("b", 0, secret("b"))], { life: "an earlier one" });
@@ -171,8 +171,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("never repeats a version of a record that is deleted and created again", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const first = await commitAll(store, [write("a", 0, secret("a"))]);
     await store.commit([write("a", first, undefined)]);
     expect(await store.commit([write("a", first, secret("a"))])).toMatchObject({ ok: false });
@@ -180,9 +180,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("notifies every process that shares the store of changes", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
-    await using other = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
+    await using other = await data.open();
     const told = new Promise<void>((resolve) => {
       other.onChange(resolve);
     });
@@ -191,9 +191,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("grants a lease to one holder at a time, until it is released", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
-    await using other = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
+    await using other = await data.open();
     const lease = await store.acquire("lead", "me", 60_000);
     expect(lease).toMatchObject({ name: "lead", holder: "me" });
     expect(await other.acquire("lead", "you", 60_000)).toBeUndefined();
@@ -206,8 +206,8 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("grants a lease again to its holder, whose first response may be lost, and fences the earlier lease", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
     const unheard = await store.acquire("lead", "me", 60_000);
     const lease = await store.acquire("lead", "me", 60_000);
     if (lease === undefined || unheard === undefined) {
@@ -223,9 +223,9 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
   });
 
   it("refuses a commit under an expired lease as fenced", async () => {
-    await using place = await kind.place();
-    await using store = await place.open();
-    await using other = await place.open();
+    await using data = await kind.createData();
+    await using store = await data.open();
+    await using other = await data.open();
     const lease = await store.acquire("lead", "me", 60_000);
     if (lease === undefined) {
       throw new Error("a lease was expected");
@@ -233,10 +233,10 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(await store.renew(lease, 60_000)).toBe(true);
     expect(await store.commit([write("a", 0, secret("a"))], { lease })).toMatchObject({ ok: true });
     for (let renewals = 0; renewals < 2; renewals++) {
-      await place.pass(40_000);
+      await data.pass(40_000);
       expect(await store.renew(lease, 60_000)).toBe(true);
     }
-    await place.pass(60_000);
+    await data.pass(60_000);
     expect(await store.renew(lease, 60_000)).toBe(false);
     const late = store.commit([write("b", 0, secret("b"))], { lease });
     await expect(late).rejects.toSatisfy((error) => isStoreError(error, "fenced"));

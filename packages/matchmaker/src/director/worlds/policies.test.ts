@@ -3,15 +3,15 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { DestroyMode, type WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
 import { afterAll, describe, expect, it } from "vitest";
-import { callsOf, Fleet, fleetAt, playedMatch, profile } from "../../../testing/fleet.ts";
+import { callsOf, Fleet, fleetOn, playedMatch, profile } from "../../../testing/fleet.ts";
 import { SimulatedServer } from "../../../testing/simulated-servers.ts";
-import { type Place, stopStores, storeKinds } from "../../../testing/stores.ts";
+import { type StoreData, stopStores, storeKinds } from "../../../testing/stores.ts";
 
 afterAll(stopStores);
 
-/** Starts a match of two joined agents on the store of `place`. */
-const playing = (place: Place, policy: MessageInitShape<typeof WorldPolicySchema>) =>
-  playedMatch(policy, { open: (options) => fleetAt(place, { profiles: options?.profiles }) });
+/** Starts a match of two joined agents on a store with `data`. */
+const playing = (data: StoreData, policy: MessageInitShape<typeof WorldPolicySchema>) =>
+  playedMatch(policy, { open: (options) => fleetOn(data, { profiles: options?.profiles }) });
 
 describe("a policy", () => {
   it("destroys a draining world exactly after drainTimeout", async () => {
@@ -199,8 +199,8 @@ const stores = storeKinds.filter(({ isHere }) => isHere);
 
 describe.each(stores)("a world, with a store in $name,", (kind) => {
   it("is reset each time after resetAfterSequences sequences", async () => {
-    await using place = await kind.place();
-    await using match = await playing(place, { resetAfterSequences: 2 });
+    await using data = await kind.createData();
+    await using match = await playing(data, { resetAfterSequences: 2 });
     const { fleet, world } = match;
     world.sequences = 2;
     await fleet.pass(1_000);
@@ -214,8 +214,8 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
   });
 
   it("is reset at each resetEvery interval while an agent plays", async () => {
-    await using place = await kind.place();
-    await using match = await playing(place, {
+    await using data = await kind.createData();
+    await using match = await playing(data, {
       resetEvery: durationFromMs(60_000),
       keepWhenEmpty: true,
     });
@@ -230,8 +230,8 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
   });
 
   it("with keepWhenEmpty is destroyed after destroyWhenIdleFor", async () => {
-    await using place = await kind.place();
-    await using match = await playing(place, {
+    await using data = await kind.createData();
+    await using match = await playing(data, {
       keepWhenEmpty: true,
       destroyWhenIdleFor: durationFromMs(20_000),
     });
@@ -250,8 +250,8 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
   ])(
     "is destroyed after destroyAfterSequences sequences, in mode %i",
     async (destroyMode, afterMs) => {
-      await using place = await kind.place();
-      await using match = await playing(place, {
+      await using data = await kind.createData();
+      await using match = await playing(data, {
         destroyAfterSequences: 1,
         destroyMode,
         drainTimeout: durationFromMs(20_000),
@@ -271,8 +271,8 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
   );
 
   it("is destroyed later if its first destroy fails", async () => {
-    await using place = await kind.place();
-    await using match = await playing(place, {});
+    await using data = await kind.createData();
+    await using match = await playing(data, {});
     const { fleet, server, world } = match;
     server.destroyError = new Error("not now");
     world.tickets.clear();
@@ -285,8 +285,8 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
   });
 
   it("is created ahead of its match with precreatedWorlds, and the match is assigned without a create", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place, { profiles: [profile({ precreatedWorlds: 2 })] });
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data, { profiles: [profile({ precreatedWorlds: 2 })] });
     const server = await fleet.serve("a");
     await fleet.pass(2_000);
     expect(server.worlds.size).toBe(2);
@@ -300,8 +300,8 @@ describe.each(stores)("a world, with a store in $name,", (kind) => {
 
 describe.each(stores)("a server, with a store in $name,", (kind) => {
   it("that drains gets no more worlds, and keeps the worlds with agents", async () => {
-    await using place = await kind.place();
-    await using match = await playing(place, {});
+    await using data = await kind.createData();
+    await using match = await playing(data, {});
     const { fleet, server, ids } = match;
     await fleet.registry.drainServer({ serverId: server.id });
     const more = await fleet.tickets(2);
@@ -318,8 +318,8 @@ describe.each(stores)("a server, with a store in $name,", (kind) => {
   });
 
   it("is filled before the next server gets a world", async () => {
-    await using place = await kind.place();
-    await using fleet = await fleetAt(place);
+    await using data = await kind.createData();
+    await using fleet = await fleetOn(data);
     const servers = [await fleet.serve("a"), await fleet.serve("b"), await fleet.serve("c")];
     for (let match = 0; match < 12; match++) {
       await fleet.tickets(2);
@@ -329,8 +329,8 @@ describe.each(stores)("a server, with a store in $name,", (kind) => {
   });
 
   it("that deregisters loses its matches immediately, and their tickets are matched elsewhere", async () => {
-    await using place = await kind.place();
-    await using match = await playing(place, {});
+    await using data = await kind.createData();
+    await using match = await playing(data, {});
     const { fleet, server, ids } = match;
     const other = await fleet.serve("b");
     server.isUp = false;
