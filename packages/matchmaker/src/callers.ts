@@ -150,7 +150,7 @@ export function retryAfterMs(error: unknown): number | undefined {
 }
 
 /**
- * Returns true if node:http2 itself failed. Connect reports that as INTERNAL, although the code did
+ * Returns true if node:http2 itself failed. Connect reports this as INTERNAL, although the code did
  * not come from a matchmaker.
  */
 function isLostSession(cause: unknown): boolean {

@@ -74,8 +74,8 @@ export interface MatchmakerOptions {
    */
   readonly allocator?: ServerAllocator | undefined;
   /**
-   * Returns the role of each caller. Default: every caller has all roles. Does not apply to the
-   * matchmaker's own calls to environment servers.
+   * Returns the role of each caller. Default: every caller has all roles. Not called for
+   * the matchmaker's own calls to environment servers.
    */
   readonly authorize?: AuthorizeCall | undefined;
   /** Receives events, for logs and metrics. Must not throw. */

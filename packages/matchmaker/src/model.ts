@@ -142,10 +142,10 @@ export interface ReportedWorld {
   readonly tickets: readonly string[];
   /** Tickets whose agents have left since the last report. */
   readonly left: readonly string[];
-  /** Agents that have ever joined. */
+  /** Number of agents that have ever joined. */
   readonly joins: number;
   readonly premade: boolean;
-  /** Agents without a ticket; undefined if the server does not report them. */
+  /** Number of agents without a ticket; undefined if the server does not report it. */
   readonly guests?: number | undefined;
 }
 

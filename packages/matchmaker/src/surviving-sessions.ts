@@ -4,7 +4,7 @@ import { Http2SessionManager } from "@connectrpc/connect-node";
 /**
  * HTTP/2 sessions of Connect whose errors do not end the process. A session that does not answer a
  * ping fails a moment after its streams. If a caller retries immediately, Connect drops the session
- * before it fails, and its error would be unhandled.
+ * before the session fails, and the session's error would be unhandled.
  */
 export class SurvivingSessions extends Http2SessionManager {
   readonly #heard = new WeakSet<object>();

@@ -15,9 +15,9 @@ export class TicketEnds {
   readonly #replica: Replica;
   readonly #emit: Emit;
   readonly #stop: () => void;
-  /** Ends whose commit is in progress. */
+  /** Tickets whose end is being committed. */
   readonly #inFlight = new Set<EndedTicket>();
-  /** Ends whose commit has an unknown outcome, by ticket. */
+  /** Tickets whose end may or may not have been committed, by id. */
   readonly #unknown = new Map<string, EndedTicket>();
 
   constructor(replica: Replica, emit: Emit) {

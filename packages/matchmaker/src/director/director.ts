@@ -205,7 +205,7 @@ export class Director {
     }
   }
 
-  /** Runs one step. The other steps still run if it throws anything but a StoreError. */
+  /** Runs one step. If it throws an error other than a StoreError, the other steps still run. */
   async #step(step: string, run: () => Promise<void>): Promise<void> {
     try {
       await run();

@@ -31,8 +31,8 @@ export class Leadership {
   }
 
   /**
-   * True until the lease expires on this process's own clock; another process may acquire it right
-   * afterwards.
+   * True until the lease expires on this process's own clock. Right afterwards, another process may
+   * acquire the lease.
    */
   get isHeld(): boolean {
     return this.#lease !== undefined && this.#time.now() - this.#renewedMs < this.#leaseMs;

@@ -42,7 +42,7 @@ export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs:
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;
 }
 
-/** Returns the match with the ticket removed and its seats open. */
+/** Returns the match without the ticket, whose seats are then open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
@@ -61,10 +61,10 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /**
- * Withdraws a cancelled ticket from a match. If the ticket has a join token and the server reports its
- * agents' tickets, the ticket stays in its team, and its seat is held until the server's reports and the
- * token's expiry show that no agent is in the seat or can still join. Otherwise the ticket is removed,
- * and its seats are open.
+ * Withdraws a cancelled ticket from a match. If the ticket has no join token yet, or the server does not
+ * report its agents' tickets, the ticket is removed, and its seats are open. Otherwise its agents may be
+ * inside, or may still join. So the ticket stays in its team, and its seats are held until no agent is
+ * inside, by the server's reports, and no agent can still join, because the token has expired.
  *
  * @param usesTokens True if the server of the match reports its agents' tickets.
  */
@@ -79,7 +79,7 @@ export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Ma
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 
-/** Returns the match with the ticket removed and the seat that was held for it open. */
+/** Returns the match without a ticket whose seats were held; the seats are then open. */
 export function released(match: Match, ticketId: string): Match {
   const { [ticketId]: _, ...held } = match.held ?? {};
   return { ...vacated(match, ticketId), held };

@@ -241,7 +241,7 @@ it("a world that is being created does not count as orphaned", async () => {
 it("an open seat on a suspect server is not filled", async () => {
   await using fleet = await Fleet.open({ profiles: [profile({ backfill: true })] });
   const server = fleet.servers.add(new SimulatedServer("a"));
-  // Its seats become free immediately, because it does not report tickets.
+  // The server's seats become free immediately, because the server does not report tickets.
   await fleet.registry.registerServer({
     serverId: "a",
     address: server.address,

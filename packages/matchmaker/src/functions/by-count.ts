@@ -15,7 +15,7 @@ export function byCount(count: number): MatchFunction {
       }
       yield { teams: { [everyone]: group } };
     }
-    // From the first party on, the sizes decide which tickets make up a match.
+    // The rest has parties: tickets must be chosen so that their agents add up to `count`.
     const rest = tickets.slice(start);
     if (areSolos(rest)) {
       return;

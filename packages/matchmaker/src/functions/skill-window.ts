@@ -87,8 +87,8 @@ const considered = 8;
 /**
  * Collects tickets from index `start` on until their agents add up to `count`.
  *
- * @returns The indexes of the tickets; undefined if no group within `widest`, among the tickets that are
- *   considered, adds up.
+ * @returns The indexes of the tickets; undefined if the considered tickets contain no such group whose
+ *   skills differ by at most `widest`.
  */
 function groupFrom(
   { tickets, skills }: Ranking,
@@ -224,7 +224,7 @@ function skillAt(skills: Float64Array, at: number | undefined): number {
   return skills[at ?? 0] ?? 0;
 }
 
-/** Returns a ranking without the tickets that are gone, and with those that have come, sorted by skill. */
+/** Returns a ranking without the tickets in `gone`, and with the tickets in `come`, sorted by skill. */
 function edited(before: Ranking, come: readonly Skilled[], gone: readonly Skilled[]): Ranking {
   const tickets: WaitingTicket[] = [];
   const skills = new Float64Array(before.tickets.length + come.length - gone.length);

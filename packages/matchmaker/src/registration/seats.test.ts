@@ -74,7 +74,7 @@ it("an agent that leaves twice is counted once, and onChange is called once for 
   expect(changes()).toBe(4);
 });
 
-it("agents that leave after a report are in the next one", async () => {
+it("agents that leave after a report are in the next report", async () => {
   const { seats } = open();
   const [first, second] = [await seats.take("one", "world"), await seats.take("two", "world")];
   first.leave();
@@ -86,7 +86,7 @@ it("agents that leave after a report are in the next one", async () => {
   expect(seats.leftFrom("world")).toEqual([]);
 });
 
-it("a party has left once its last agent has, even if a report was sent in between", async () => {
+it("a party has left once its last agent has left, even if a report was sent in between", async () => {
   const { seats } = open({ partySize: 2 });
   const first = await seats.take("party/1", "world");
   const second = await seats.take("party/2", "world");

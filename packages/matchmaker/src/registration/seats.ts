@@ -50,7 +50,7 @@ export interface ReportedSeats extends Seats {
   agentsIn(worldName: string): number;
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets the departures from all other worlds, and their seats reserved for refused agents. */
+  /** Forgets, for all other worlds, the departures and the seats that are reserved for refused agents. */
   keep(worldNames: ReadonlySet<string>): void;
 }
 
@@ -74,7 +74,7 @@ export function createSeats(
   now: () => number,
   onChange: () => void,
 ): ReportedSeats {
-  /** Taken seats until their tokens expire; left seats are included. */
+  /** Seats that an agent has taken, even if it has left since, until their tokens expire. */
   const taken = new ExpiringKeys(now);
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();

@@ -145,7 +145,7 @@ it("waiting agents that use up all watches leave room for registrations, operato
   await clients.frontend.getTicket({ ticketId: "ticket-2" }, { headers: { name: "agent-2" } });
 });
 
-it("a few addresses cannot fill the reserve with requests that never end, and closing them frees it", async () => {
+it("a few addresses cannot fill the reserve with requests that never end, and the reserve is free again once their connections are closed", async () => {
   await using served = await serveMatchmaker({ settings: { reservedCalls: 16 } });
   const hostile = ["127.0.0.2", "127.0.0.3"].map((localAddress) => {
     const session = connectHttp2(served.url, {
@@ -368,7 +368,7 @@ it("calls that end before their caller is identified leave the caller's limits u
   await Promise.all(calls);
 });
 
-it("calls of an identified caller use its limits, and no longer those of its network", async () => {
+it("calls of an identified caller use the caller's limits, and no longer the limits of its network", async () => {
   let release = (): void => {};
   const released = new Promise<void>((resolve) => {
     release = resolve;

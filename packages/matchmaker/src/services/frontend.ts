@@ -123,8 +123,8 @@ function isOperator(caller: Caller | undefined): boolean {
 }
 
 /**
- * Returns true if a caller may access a ticket: an operator may, and so may a caller with the identity
- * and the secret of the ticket, as far as the ticket has them.
+ * Returns true if a caller may access a ticket: an operator may access every ticket. Any other caller
+ * needs the identity and the secret that the ticket was created with, if it was created with them.
  */
 function isFor({ owner, secretHash }: Ticket, { caller, secret }: Asker): boolean {
   if (isOperator(caller)) {

@@ -409,7 +409,7 @@ describe("the presence of tickets", () => {
     expect(recordOf("one").value.away).toBeUndefined();
   });
 
-  it("renews a ticket once for each read, not again when another is read", async () => {
+  it("renews a ticket once for each read, not again when another ticket is read", async () => {
     const { time, presence, write, recordOf, leaseWritten, soon } = open();
     await write("one", soon);
     presence.read(recordOf("one").value);

@@ -69,7 +69,7 @@ export interface TokenVerifier {
  */
 const anyAge = 10 * 365 * 24 * 3_600;
 
-/** Part of an agent whose token is from an earlier release. */
+/** Used for an agent whose token has no part, because it is from an earlier release. */
 const noPart: Part = { team: "", role: "", data: {} };
 
 /** Creates a verifier. */

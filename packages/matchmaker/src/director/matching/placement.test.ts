@@ -18,7 +18,7 @@ it.each([
     ...(await fleet.tickets(2, { profile: "other" })),
   ];
   await fleet.matchmaker.tick();
-  // A second match is not even placed.
+  // The second match is not placed at all, instead of being placed and then failing.
   expect(fleet.events.filter(({ kind }) => kind === "matched")).toHaveLength(1);
   await fleet.settle();
   expect(await violations(fleet.store, fleet.servers)).toEqual([]);

@@ -200,7 +200,7 @@ describe("a server whose agents cancel their tickets", () => {
   });
 });
 
-it("a world that only has an agent who is joining is not empty", async () => {
+it("a world is not empty while an agent is joining it", async () => {
   await using fleet = await Fleet.open();
   await fleet.serve("a");
   const [first = ""] = await fleet.tickets(2);

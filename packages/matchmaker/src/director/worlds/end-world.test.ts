@@ -74,7 +74,7 @@ describe("a world that ends", () => {
     expect(fleet.matchmaker.counts().tickets).toMatchObject({ waiting: 1, failed: 0 });
   });
 
-  it("may lose its server while it is destroyed", async () => {
+  it("is gone once its server has deregistered, even while its destroy is pending", async () => {
     await using match = await playedMatch();
     const { fleet, world } = match;
     const release = fleet.servers.hold("destroy");
