@@ -271,7 +271,7 @@ describe("on the network", () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     const behind = { ...systemTime, now: () => systemTime.now() - 5 * 3_600_000 };
     const ahead = { ...systemTime, now: () => systemTime.now() + 5 * 3_600_000 };
-    const matchmaker = matchmakerClient(served.url);
+    const matchmaker = matchmakerClient(served.url, { timeoutMs: 60_000 });
     for (const time of [behind, ahead]) {
       await using registered = await serveCounting(served.url, { time });
       const { registration } = registered;

@@ -83,7 +83,7 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
     pools: [{ name: "all" }],
     matchFunction: { function: { case: "byCount", value: { count: 2 } } },
     worldType: "duel",
-    seatTimeout: { seconds: 2n },
+    seatTimeout: { seconds: 10n }, // Longer than machines stand still: both agents must join in time.
   });
   await using served = await serveMatchmaker({ profiles: [profile] });
   await using registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {

@@ -10,7 +10,7 @@ import {
 import { dialOut } from "@dm-env-rpc/server";
 import { callGhost } from "@dm-env-rpc/tests-processes";
 import { type OpenedStream, openStream, type ServerStream } from "@dm-env-rpc/transport";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { counting } from "../testing/counting.ts";
 import { dialed, gameToken, otherToken, serving, startProgram } from "../testing/relaying.ts";
 import { serveRelay } from "./serve-relay.ts";
@@ -113,8 +113,12 @@ describe("a relay", () => {
   it("detects a stalled program with pings", async () => {
     await using served = await serving({ limits: { programPingMs: 500 } });
     await using program = await startProgram(served.dial, gameToken);
-    const { environment } = await join(program.url);
-    await environment.reset();
+    // A program that stalls earlier is lost, too, and dials again.
+    const environment = await vi.waitFor(async () => {
+      const joined = await join(program.url);
+      await joined.environment.reset();
+      return joined.environment;
+    }, 60_000);
     program.process.kill("SIGSTOP");
     await expect(environment.step({ add: 1 })).rejects.toMatchObject({
       code: "UNAVAILABLE",

@@ -24,8 +24,14 @@ export interface ServedRelay extends AsyncDisposable {
   readonly events: RelayEvent[];
 }
 
-/** Serves a relay for the programs `game` and `other`. */
-export async function serving(options: Partial<RelayOptions> = {}): Promise<ServedRelay> {
+/**
+ * Serves a relay for the programs `game` and `other`. It pings them rarely by default, so that it loses no program while
+ * the machine stalls.
+ */
+export async function serving({
+  limits,
+  ...options
+}: Partial<RelayOptions> = {}): Promise<ServedRelay> {
   const events: RelayEvent[] = [];
   const relay = await serveRelay({
     programs: [
@@ -33,6 +39,7 @@ export async function serving(options: Partial<RelayOptions> = {}): Promise<Serv
       { name: "other", token: otherToken },
     ],
     onEvent: (event) => events.push(event),
+    limits: { programPingMs: 60_000, ...limits },
     ...options,
   });
   return {

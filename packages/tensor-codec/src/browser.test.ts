@@ -97,7 +97,7 @@ test("runs in a browser", async ({ skip }) => {
         "--dump-dom",
         `file://${folder}/page.html`,
       ],
-      { timeout: 50_000 },
+      { timeout: 150_000 },
     );
     const text = /<body>(.*)<\/body>/s.exec(stdout)?.[1] ?? "";
     expect(text).toBe(JSON.stringify({ passed: entries.length, failures: [] }));

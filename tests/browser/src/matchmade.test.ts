@@ -87,6 +87,8 @@ describe.each(installedBrowsers)("tabs of $name at a matchmaker", (browser) => {
     await using relay = await serveRelay({
       programs: [{ name: "tab", token, maxPrograms: 2 }],
       allowedOrigins,
+      // A tab that stalls with the machine is not lost.
+      limits: { programPingMs: 60_000 },
     });
     await using matchmaker = await serveMatchmaker({ profiles: [pairs], allowedOrigins });
     const serve = (page: typeof first.page): Promise<string> =>

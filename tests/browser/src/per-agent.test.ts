@@ -61,6 +61,8 @@ describe.each(installedBrowsers)(
       await using relay = await serveRelay({
         programs: [{ name: "game", token }],
         allowedOrigins: [opened.origin],
+        // A page that stalls with the machine is not lost.
+        limits: { programPingMs: 60_000 },
       });
       const address = await opened.page.evaluate(
         (to, secret) => globalThis.serveRetina(to, secret),

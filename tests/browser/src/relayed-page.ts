@@ -23,6 +23,8 @@ const { page, origin } = opened;
 await using relay = await serveRelay({
   programs: [{ name: "game", token }],
   allowedOrigins: [origin],
+  // A page that stalls with the machine is not lost.
+  limits: { programPingMs: 60_000 },
 });
 const { address } = await page.evaluate(
   (to, secret) => globalThis.dial(to, secret),

@@ -50,6 +50,8 @@ describe.each(installedBrowsers)("a world in a page of $name, behind a relay", (
     await using relay = await serveRelay({
       programs: [{ name: "game", token }],
       allowedOrigins: [origin],
+      // A page that stalls with the machine is not lost.
+      limits: { programPingMs: 60_000 },
     });
     const { program, address } = await page.evaluate(
       (to, secret) => globalThis.dial(to, secret),

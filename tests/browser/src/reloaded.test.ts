@@ -4,10 +4,14 @@ import { serveRelay } from "@dm-env-rpc/relay";
 import { bundle, installedBrowsers, openScript } from "@dm-env-rpc/tests-processes/browser";
 import type { Page } from "puppeteer-core";
 import { describe, expect, test } from "vitest";
+import { frozen } from "./frozen.ts";
 
 const chromium = installedBrowsers.filter(({ name }) => name === "chrome");
 
 const token = "token-of-the-page";
+
+/** Time between the pings of a relay that must notice that a page is gone or stands still. */
+const quick = 5_000;
 
 /** A page with a world that counts its agents and adds up what they add. */
 const counting = `
@@ -43,14 +47,14 @@ declare global {
   var dialRelay: (relay: string, token: string) => Promise<string>;
 }
 
-/** Serves a relay, and opens a page that dials it. */
-async function setup(browser: (typeof installedBrowsers)[number]) {
+/** Serves a relay, and opens a page that dials it. By default, the relay loses no page while the machine stalls. */
+async function setup(browser: (typeof installedBrowsers)[number], programPingMs = 60_000) {
   const { script } = await bundle(counting, import.meta.dirname);
   const opened = await openScript(browser, script, "dialRelay");
   const relay = await serveRelay({
     programs: [{ name: "game", token }],
     allowedOrigins: [opened.origin],
-    limits: { programPingMs: 1_000, awayMs: 120_000 },
+    limits: { programPingMs, awayMs: 120_000 },
   });
   const dial = (page: Page): Promise<string> =>
     page.evaluate(
@@ -112,7 +116,7 @@ describe.each(installedBrowsers)(
 
 describe.each(chromium)("an agent with reconnect, of a world in a page of $name", (browser) => {
   test("is tried again until the page is back, and with its step outstanding", async () => {
-    await using served = await setup(browser);
+    await using served = await setup(browser, quick);
     const attempts: number[] = [];
     await using connection = await connect(served.address, {
       reconnect: {
@@ -138,7 +142,7 @@ describe.each(chromium)("an agent with reconnect, of a world in a page of $name"
   });
 
   test("resumes its seat after the page had stood still, with the world as it was", async () => {
-    await using served = await setup(browser);
+    await using served = await setup(browser, quick);
     const { address, page, relay } = served;
     await using connection = await connect(address, {
       reconnect: { maxMs: 1_000, keepSeat: true },
@@ -146,15 +150,10 @@ describe.each(chromium)("an agent with reconnect, of a world in a page of $name"
     const environment = await connection.join("counter-1");
     await environment.reset();
     await environment.step({ add: 5 });
-    const standing = page.evaluate(() => {
-      const until = performance.now() + 6_000;
-      while (performance.now() < until) {
-        // Blocks the page's only thread, so that it answers no pings.
-      }
-    });
+    const still = await frozen(page);
     await expect.poll(() => relay.programs()[0]?.isConnected).toBe(false);
     const failed = caught(environment.step({ add: 0 }));
-    await standing;
+    still[Symbol.dispose]();
     expect(worldFate(await failed)).toBe("kept");
     await expect.poll(() => relay.programs()[0]?.isConnected).toBe(true);
     expect(relay.programs()[0]?.address).toBe(address);

@@ -154,14 +154,15 @@ describe("the images", () => {
 
   it("are unhealthy while their server drains", { timeout: 600_000 }, async () => {
     const image = await images.build("gridworld-server");
-    await using server = startContainer(image, [...image.stage.command, "--port", "0"]);
+    const flags = ["--port", "0", "--grace-ms", "120000"];
+    await using server = startContainer(image, [...image.stage.command, ...flags]);
     const port = await server.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)$/m);
     const connection = await connect(`127.0.0.1:${port}`);
     const environment = await connection.join(await connection.createWorld(), {});
     await environment.reset();
     server.process.kill("SIGTERM");
     await expect
-      .poll(async () => (await askHealth(image, port)).stderr, { timeout: 4_000 })
+      .poll(async () => (await askHealth(image, port)).stderr)
       .toMatch(/is not serving: expected the health 1, received 2/);
     await connection.close();
     expect(await server.ended).toBe(0);

@@ -26,7 +26,7 @@ test.skipIf(!mayQueue)("2,000 clients connect at once while a server stands stil
     ),
   );
   server.process.kill("SIGCONT");
-  await using connection = await connect(server.address);
+  await using connection = await connect(server.address, { connectTimeoutMs: 120_000 });
   expect(await connection.createWorld()).toBe("gridworld-1");
   for (const socket of sockets) {
     socket.destroy();

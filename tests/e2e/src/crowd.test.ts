@@ -6,7 +6,7 @@ import { gridworldServer } from "./programs.ts";
 test("1,000 agents create a world and join it at once, under the default limits", async () => {
   await using server = await gridworldServer();
   const play = async (): Promise<string> => {
-    await using connection = await connect(server.address);
+    await using connection = await connect(server.address, { connectTimeoutMs: 120_000 });
     const world = await connection.createWorld();
     await using environment = await connection.join(world);
     return (await environment.reset()).stepType;

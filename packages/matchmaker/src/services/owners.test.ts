@@ -62,12 +62,13 @@ describe("a ticket", () => {
   it("of a client is visible to that client, and to clients with the same secret", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);
-    const mine = matchmakerClient(served.url, { ticketSecret: "shared" });
+    const patient = { timeoutMs: 60_000 };
+    const mine = matchmakerClient(served.url, { ...patient, ticketSecret: "shared" });
     const [match] = await Promise.all([mine.findMatch(), mine.findMatch()]);
-    const stranger = matchmakerClient(served.url);
+    const stranger = matchmakerClient(served.url, patient);
     await expect(stranger.get(match.ticketId)).rejects.toMatchObject({ code: "NOT_FOUND" });
     await expect(stranger.cancel(match.ticketId)).rejects.toMatchObject({ code: "NOT_FOUND" });
-    const partner = matchmakerClient(served.url, { ticketSecret: "shared" });
+    const partner = matchmakerClient(served.url, { ...patient, ticketSecret: "shared" });
     expect(await partner.get(match.ticketId)).toMatchObject({
       state: "assigned",
       assignment: { joinToken: match.joinToken },

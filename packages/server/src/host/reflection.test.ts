@@ -142,7 +142,7 @@ it("serves 16 calls of reflection at a time from one address, and refuses anothe
   for (const responses of open) {
     expect((await responses.next()).done).toBe(true);
   }
-  await vi.waitFor(call, 10_000);
+  await vi.waitFor(call, 60_000);
   for (const end of ends) {
     end();
   }

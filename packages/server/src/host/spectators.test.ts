@@ -402,15 +402,11 @@ describe("behaviour 75: watching takes no seat", () => {
     };
     const before = reachable();
     const until = performance.now() + 3_000;
-    let steps = 0;
-    while (performance.now() < until) {
+    // Steps would stay unanswered if one of them waited for the viewer.
+    for (let steps = 0; steps < 500 || performance.now() < until; steps++) {
       await agent.step();
-      steps += 1;
     }
-    expect(steps).toBeGreaterThan(100);
-    await expect
-      .poll(() => reachable() - before, { timeout: 10_000 })
-      .toBeLessThan(64 * 1024 * 1024);
+    await expect.poll(() => reachable() - before).toBeLessThan(64 * 1024 * 1024);
   });
 
   it("ends when the world is gone, and when the server closes", async () => {

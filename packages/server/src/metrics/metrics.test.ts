@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect as connectHttp2 } from "node:http2";
 import { t } from "@dm-env-rpc/tensor-codec";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { networkPeer, serving, until } from "../../testing/network.ts";
@@ -144,9 +145,11 @@ describe("the metrics of a server", () => {
   });
 
   it("count the streams that limits refuse or end, by the limit", async () => {
+    const time = manualTime();
     await using server = await serving({
       worlds: [tally()],
-      limits: { maxStreams: 1, idleStreamMs: 40 },
+      time,
+      limits: { maxStreams: 1, idleStreamMs: 1_000 },
     });
     await using metrics = await exposed(server);
     await using first = await networkPeer(server);
@@ -154,6 +157,7 @@ describe("the metrics of a server", () => {
     await using second = await networkPeer(server);
     await second.closed;
     await first.leave();
+    time.advance(1_250); // The limit, and the time between two checks.
     await first.closed; // Idle.
     expect(await metrics.scrape()).toMatchObject({
       'refused_total{limit="maxStreams"}': 1,

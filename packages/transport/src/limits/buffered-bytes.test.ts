@@ -11,7 +11,7 @@ import {
   http2Frame,
   preface,
 } from "@dm-env-rpc/tests-processes";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openConnectStream } from "../open/open-connect-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import type { OpenedStream } from "../open/opened-stream.ts";
@@ -419,7 +419,7 @@ test("a stream that counts too many bytes ends in the same turn; if it still hol
   account.count();
   expect(failures).toBe(1);
   unreportedBytes = 50;
-  await vi.waitFor(() => expect(failures).toBe(2), 10_000);
+  await expect.poll(() => failures).toBe(2);
   buffered.stop();
 });
 
@@ -510,5 +510,5 @@ test("a call of another service that arrives in 10,000 pieces is reset", async (
   peer.write(...pieces);
   const enhanceYourCalm = Buffer.of(0, 0, 0, constants.NGHTTP2_ENHANCE_YOUR_CALM);
   const reset = http2Frame(frameTypes.rstStream, 0, 1, enhanceYourCalm);
-  await vi.waitFor(() => expect(Buffer.concat(received).includes(reset)).toBe(true), 10_000);
+  await expect.poll(() => Buffer.concat(received).includes(reset)).toBe(true);
 });

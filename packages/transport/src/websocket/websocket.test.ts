@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { WebSocketRoute } from "../listen/listen-options.ts";
 import { openStream } from "../open/open-stream.ts";
@@ -289,7 +289,7 @@ describe("hostile WebSockets", () => {
     const client = new WebSocket(`ws://${server.address}/flood`, [subprotocol]);
     const [response] = await once(client, "upgrade");
     response.socket.write(Buffer.alloc(4_000_000, binary));
-    await vi.waitFor(() => expect(messages).toBe(1), 10_000);
+    await expect.poll(() => messages).toBe(1);
     response.socket.resetAndDestroy();
     await closed;
     expect(messages).toBe(1);

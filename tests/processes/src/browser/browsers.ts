@@ -38,14 +38,17 @@ export function chromium(): InstalledBrowser {
   return found;
 }
 
+/** Time for a step of a browser; a machine may pause for seconds. */
+const stepMs = 120_000;
+
 /** Starts a browser without a window, and with a profile of its own. */
 function start({ name, path }: InstalledBrowser): Promise<Browser> {
   return launch({
     browser: name,
     executablePath: path,
     headless: true,
-    timeout: 120_000,
-    protocolTimeout: 120_000,
+    timeout: stepMs,
+    protocolTimeout: stepMs,
     args:
       name === "chrome"
         ? [
@@ -72,6 +75,7 @@ export interface OpenedPage extends AsyncDisposable {
 export async function openPage(browser: InstalledBrowser, url: string): Promise<OpenedPage> {
   const started = await start(browser);
   const page = await started.newPage();
+  page.setDefaultTimeout(stepMs);
   const errors: string[] = [];
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => {
