@@ -84,7 +84,7 @@ function served(
   return async () => {
     await using server = await serve({ worlds: [patient], ...options });
     await using connection = await connect(server.url);
-    const close = () => server.close({ graceMs: 1_000 });
+    const close = () => server.close({ graceMs: 60_000 });
     return await errorOf(() => failing({ connection, url: server.url, close }));
   };
 }

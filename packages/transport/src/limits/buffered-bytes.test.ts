@@ -183,7 +183,7 @@ test("requests that are read ahead count twice while their peer does not read th
   }
   const [unread, read] = recorders;
   const ended = { code: "RESOURCE_EXHAUSTED" };
-  await vi.waitFor(() => expect(unread?.error).toMatchObject(ended), 10_000);
+  await expect.poll(() => unread?.error).toMatchObject(ended);
   expect(read?.error).toBe(undefined);
 });
 

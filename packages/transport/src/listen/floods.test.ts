@@ -12,7 +12,7 @@ import {
   indexedHeader,
   preface,
 } from "@dm-env-rpc/tests-processes";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { openConnectStream } from "../open/open-connect-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import { processPath } from "../stream/process-path.ts";
@@ -212,7 +212,7 @@ test("a connection with thousands of refused calls is ended, and its calls befor
     });
     await Promise.all(refused);
   }
-  await vi.waitFor(() => expect(call.session.destroyed).toBe(true), 10_000);
+  await expect.poll(() => call.session.destroyed).toBe(true);
   expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
   await until(() => reported(server).includes("calls that were refused"));
   expect([...statuses]).toEqual([404, 429]);
