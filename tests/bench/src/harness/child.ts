@@ -25,6 +25,8 @@ export interface ChildOptions {
   readonly profiles?: string | undefined;
   /** The program that Node children run. Default: the worker of this checkout. */
   readonly worker?: string | undefined;
+  /** Options of V8 for Node children. Default: none. */
+  readonly v8?: readonly string[] | undefined;
 }
 
 const nodeWorker = fileURLToPath(new URL("../worker/main.js", import.meta.url));
@@ -32,12 +34,12 @@ const pythonWorker = fileURLToPath(new URL("../../python/worker.py", import.meta
 
 /** Starts a child in Node. */
 export function startNode(options: ChildOptions, role: string): Child {
-  const { profiles, worker = nodeWorker } = options;
+  const { profiles, worker = nodeWorker, v8 = [] } = options;
   const profile =
     profiles === undefined
       ? []
       : ["--cpu-prof", `--cpu-prof-dir=${profiles}`, `--cpu-prof-name=${role}.cpuprofile`];
-  return start(process.execPath, ["--expose-gc", ...profile, worker], role);
+  return start(process.execPath, ["--expose-gc", ...v8, ...profile, worker], role);
 }
 
 /** Starts a child in Python. */

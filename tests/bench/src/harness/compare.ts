@@ -9,6 +9,8 @@ export interface Side {
   readonly peer: string;
   /** The worker of another checkout, for `node`. Default: this one's. */
   readonly worker?: string | undefined;
+  /** Options of V8, for `node`. Default: none. */
+  readonly v8?: readonly string[] | undefined;
 }
 
 /** A server and a client to be compared with others. */
@@ -220,7 +222,7 @@ const keyOf = (contender: Contender, mode: Mode): string => `${contender.id} ${m
 function start(contender: Contender, options: ChildOptions): Entrant {
   const child = (side: Side, role: string): Child =>
     side.runtime === "node"
-      ? startNode({ ...options, worker: side.worker }, `${contender.id}-${role}`)
+      ? startNode({ ...options, worker: side.worker, v8: side.v8 }, `${contender.id}-${role}`)
       : startPython(options, `${contender.id}-${role}`);
   return {
     contender,
