@@ -2,6 +2,7 @@
 // npm run mutate [-- TARGET...]: changes one expression of core code at a time, runs the tests
 // that reach it, and prints how many changes each room's tests found, and the others by place.
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { Stryker } from "@stryker-mutator/core";
 import { formatScores, formatSurvivors, type Result, scoresOf } from "./report.ts";
@@ -22,10 +23,11 @@ for (const { name, files } of packages) {
   process.env["MUTATED_ROOMS"] = [...new Set(files.map(folderOf))].join(",");
   const stryker = new Stryker({
     mutate: [...files],
-    testRunner: "vitest",
+    testRunner: "vitest-kept-thread",
     vitest: { configFile: "tests/mutation/vitest.config.ts" },
     plugins: [
       import.meta.resolve("@stryker-mutator/vitest-runner"),
+      join(import.meta.dirname, "runner.ts"),
       join(import.meta.dirname, "ignore-prose.ts"),
     ],
     ignorers: ["prose"],
@@ -41,7 +43,9 @@ for (const { name, files } of packages) {
     ],
     // Code that runs once per import would need every test again for each mutant.
     ignoreStatic: true,
-    // More than one test's own limit: only a mutant that blocks its process takes this long.
+    // Most of the time passes in tests that wait.
+    concurrency: Math.min(2 * availableParallelism(), 16),
+    // In addition to the time of the tests; what blocks a thread or makes a test hang ends earlier.
     timeoutMS: 15_000,
     dryRunTimeoutMinutes: 30,
     reporters: ["progress-append-only", "html", "json"],

@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
-import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
+import {
+  DmEnvRpcError,
+  type PackedTensor,
+  pack,
+  type Settings,
+  type Specs,
+  t,
+  unpack,
+} from "@dm-env-rpc/tensor-codec";
+import { packTensor, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { rawServer } from "@dm-env-rpc/tests-processes";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { scriptedWorld, status } from "../testing/scripted-server.ts";
 import { moves } from "../testing/slots.ts";
-import { remoteSlots, vectorize } from "./index.ts";
+import { type RemoteSlotOptions, remoteSlots, vectorize } from "./index.ts";
 
 const script = { observations: { tick: t.int32(), board: t.uint8([4]) }, sequenceLength: 9 };
 
@@ -142,4 +150,107 @@ test.each([
     memory.add(board.data.buffer);
   }
   expect(memory.size).toBe(count);
+});
+
+describe("the slots of a server", () => {
+  /** Returns the elements of each setting of the first join. */
+  const joinSettings = (requests: readonly ProcessRequest[] = []) => {
+    const [join] = requests.filter((request) => request.case === "joinWorld");
+    return Object.fromEntries(
+      Object.entries(join?.value.settings ?? {}).map(([name, packed]) => {
+        const { data } = unpack(unpackTensor(packed) as PackedTensor);
+        return [name, [...data]];
+      }),
+    );
+  };
+  const batch = { batch: [2], autoreset: ["next-step"] };
+  /** The streams of two slots that were refused as one batch. */
+  const refused = (...alone: string[]) => [
+    [...alone.slice(0, -1), "leaveWorld", ...(alone.length > 2 ? ["destroyWorld"] : [])],
+    alone,
+    alone,
+  ];
+
+  test.each<[string, (slot: number) => Settings[string]]>([
+    ["bigints", (slot) => BigInt(5 + slot)],
+    ["integers", (slot) => 5 + slot],
+    ["tensors", (slot) => pack(BigInt(5 + slot), { dtype: "uint64" })],
+  ])("join one batch if their settings differ only in seeds that are %s", async (_, seedOf) => {
+    const { server, streams, kinds } = await serving();
+    await using one = server;
+    await using two = (await serving()).server;
+    const slots = remoteSlots([one.address, two.address], {
+      world: "arena",
+      joinSettings: ({ slot }) => ({ level: 7, seed: seedOf(slot) }),
+    });
+    await using vector = await vectorize(4, slots);
+    await vector.reset();
+    expect(kinds()).toEqual(refused("joinWorld", "step"));
+    expect(joinSettings(streams[0])).toEqual({ ...batch, level: [7], seeds: [5n, 7n] });
+  });
+
+  test("are seeded by the vector, each with a different seed", async () => {
+    const { server, streams } = await serving();
+    await using _ = server;
+    const slots = remoteSlots(server.address, {
+      world: "arena",
+      joinSettings: ({ seed }) => ({ seed: seed ?? 0 }),
+    });
+    await using vector = await vectorize(2, slots, { seed: 40n });
+    expect([vector.size, joinSettings(streams[0])["seeds"]]).toEqual([2, [40n, 41n]]);
+  });
+
+  test("join one batch without seeds if none has a seed", async () => {
+    const { server, streams } = await serving();
+    await using _ = server;
+    const slots = remoteSlots(server.address, { world: "arena" });
+    await using vector = await vectorize(2, slots);
+    expect([vector.size, joinSettings(streams[0])]).toEqual([2, batch]);
+  });
+
+  test("that would have a world of their own join a batch in one new world, which is destroyed if the batch is refused", async () => {
+    const { server, kinds } = await serving();
+    await using _ = server;
+    const slots = remoteSlots(server.address, { createSettings: () => ({ level: 1 }) });
+    await using vector = await vectorize(2, slots);
+    await vector.reset();
+    expect(kinds()).toEqual(refused("createWorld", "joinWorld", "step"));
+  });
+
+  test.each<[string, RemoteSlotOptions<Specs, Specs, never>]>([
+    ["whose worlds differ", { createSettings: ({ slot }) => ({ level: slot }) }],
+    ["whose worlds have seeds", { createSettings: () => ({ seed: 1 }) }],
+    ["whose settings differ", { world: "arena", joinSettings: ({ slot }) => ({ team: slot }) }],
+    [
+      "of which some have seeds",
+      {
+        world: "arena",
+        joinSettings: ({ slot }): Settings => (slot === 0 ? {} : { seed: 1 }),
+      },
+    ],
+    ["whose seeds are no integers", { world: "arena", joinSettings: () => ({ seed: 0.5 }) }],
+    ["with a reward of their own", { world: "arena", reward: () => 1 }],
+    ["with a discount of their own", { world: "arena", discount: () => 1 }],
+  ])("%s join alone", async (_, options) => {
+    const { server, kinds } = await serving();
+    await using _server = server;
+    await using vector = await vectorize(2, remoteSlots(server.address, options));
+    await vector.reset();
+    const alone = options.world === undefined ? ["createWorld"] : [];
+    expect(kinds()).toEqual(Array(2).fill([...alone, "joinWorld", "step"]));
+  });
+
+  test("are not joined one by one if the connection breaks while they join as a batch", async () => {
+    let streams = 0;
+    await using server = await rawServer(() => {
+      streams++;
+      return (_, http2) => {
+        http2.destroy();
+        return "silence";
+      };
+    });
+    const slots = remoteSlots(server.address, { world: "arena" });
+    await expect(vectorize(2, slots)).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(streams).toBe(1);
+  });
 });
