@@ -110,9 +110,8 @@ export interface EnvironmentServer extends AsyncDisposable {
   readonly ready: Promise<void>;
   /**
    * Refuses new streams, worlds and joins, and cuts every sequence short: a RUNNING agent receives
-   * INTERRUPTED, with its final observations, at its next step. A stream is ended cleanly once it
-   * has no undelivered end; streams that are still open after `graceMs` are cut off with
-   * UNAVAILABLE. Then every world is destroyed.
+   * INTERRUPTED, with its final observations, at its next step. A stream ends with UNAVAILABLE
+   * once it has no undelivered end, and in any case after `graceMs`. Then every world is destroyed.
    *
    * Later calls return the same promise and may only shorten the grace period.
    */
