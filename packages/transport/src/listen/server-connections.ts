@@ -12,6 +12,7 @@ import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { type ConnectionBytes, connectionBytes, maxPieces } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
+import { ConnectionWindows } from "./connection-windows.ts";
 import { peerOfSocket } from "./process-call.ts";
 
 /** Time for the peer of a refused or ended connection to read the reason and close its side. */
@@ -118,6 +119,7 @@ interface Entry extends ServerConnection {
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
+  readonly #windows = new ConnectionWindows();
   readonly #timers: NodeJS.Timeout[] = [];
   #floodCheck: NodeJS.Timeout | undefined;
   #floodsCheckedMs = 0;
@@ -224,7 +226,7 @@ export class ServerConnections {
       setTimeout(() => this.#end(entry), farewellMs).unref();
       return;
     }
-    session.setLocalWindowSize(windowBytes);
+    session.once("close", this.#windows.add(entry.buffered.network, session));
     this.#checkFloodsLater(calmCheckMs);
   }
 
