@@ -25,7 +25,7 @@ import { BufferedBytes, connectionBytes } from "./buffered-bytes.ts";
 
 const half = (bytes: number): Buffer => frame(Buffer.alloc(2 * bytes)).subarray(0, 5 + bytes);
 
-/** Sends each part on a separate connection and stream. */
+/** Sends each part on a connection and stream of its own. */
 function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
   return parts.map((bytes) => {
     const call = rawCall(server.address, headers);
@@ -34,7 +34,7 @@ function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
   });
 }
 
-/** Accepts and starts the next streams; with `pausing`, they pause at once. */
+/** Accepts and starts the next streams; with `pausing`, each pauses at its first message. */
 async function taking(server: Serving, count: number, pausing = false) {
   const taken = [];
   for (let i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ async function taking(server: Serving, count: number, pausing = false) {
   return taken;
 }
 
-test("incomplete messages above the limit of a connection end the stream that exceeds it", async () => {
+test("incomplete messages above the limit of a connection end one of its streams", async () => {
   await using server = await serving({ maxBufferedBytesPerConnection: 100_000 });
   await using call = rawCall(server.address);
   const path = { ":method": "POST", ":path": "/dm_env_rpc.v1.Environment/Process" };
@@ -82,7 +82,7 @@ test("above the limit of a server, the stream with the most buffered bytes is en
   }
 });
 
-test("inflated messages count until they are delivered", async () => {
+test("inflated messages are counted until they are delivered", async () => {
   await using server = await serving({ maxBufferedBytes: 1_500_000 });
   const bomb = frame(gzipSync(bytesOf(stepRequest(1_000_000))), 1);
   const calls = callEach(server, [bomb, bomb], { "grpc-encoding": "gzip" });
@@ -107,7 +107,7 @@ test("gzip data larger than its declared size is not inflated further", async ()
   }
 });
 
-test("an incomplete message that stalls ends its stream, and a slow message does not", async () => {
+test("an incomplete message ends its stream if it stalls, but not if it is slow", async () => {
   await using server = await serving({ stalledMessageMs: 200 });
   const calls = callEach(server, [half(1000), half(1000), half(1000).subarray(0, 3)]);
   const streams = await taking(server, 3);
@@ -127,7 +127,7 @@ test("an incomplete message that stalls ends its stream, and a slow message does
   }
 });
 
-test("a stream that waits for its receiver is not stalled", async () => {
+test("a stream that waits for its receiver does not count as stalled", async () => {
   await using server = await serving({ stalledMessageMs: 100 });
   const message = frame(bytesOf(stepRequest(1000)));
   const calls = callEach(server, [Buffer.concat([message, message.subarray(0, 500)]), half(1000)]);
@@ -139,7 +139,7 @@ test("a stream that waits for its receiver is not stalled", async () => {
   }
 });
 
-/** Adds a health service with a long list. */
+/** Adds a health service that returns a long list. */
 function withLongList(router: ConnectRouter): void {
   const names = Array.from({ length: 10_000 }, (_, i) => `service ${i}`);
   router.service(Health, {
@@ -149,7 +149,7 @@ function withLongList(router: ConnectRouter): void {
 
 const listPath = { ":path": "/grpc.health.v1.Health/List" };
 
-test("bytes that node:http2 reads ahead for a paused stream count", async () => {
+test("the bytes that node:http2 reads ahead for a paused stream are counted", async () => {
   await using server = await serving({ maxBufferedBytes: 2_000_000 });
   const message = frame(bytesOf(stepRequest(1000)));
   const calls = callEach(server, [Buffer.concat(Array<Buffer>(3000).fill(message))]);
@@ -165,7 +165,7 @@ test("bytes that node:http2 reads ahead for a paused stream count", async () => 
   }
 });
 
-test("requests that are read ahead count twice while their peer does not read the responses", async () => {
+test("requests that are read ahead are counted twice while their peer does not read the responses", async () => {
   await using server = await serving({ maxBufferedBytes: 4_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
   await using hearing = rawCall(server.address);
@@ -187,7 +187,7 @@ test("requests that are read ahead count twice while their peer does not read th
   expect(read?.error).toBe(undefined);
 });
 
-test("an answer that a peer does not read counts, and ends only its stream", async () => {
+test("a response that a peer does not read is counted, and ends only its own stream", async () => {
   await using server = await serving({ maxBufferedBytes: 1_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
   const toDeaf = await server.next();
@@ -204,7 +204,7 @@ test("an answer that a peer does not read counts, and ends only its stream", asy
   expect(read.events).not.toContain("close");
 });
 
-test("the bytes of an ended stream count while its peer does not read them", async () => {
+test("the bytes of an ended stream are counted while its peer does not read them", async () => {
   await using server = await serving({ maxBufferedBytes: 1_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
   const stream = await server.next();
@@ -215,7 +215,7 @@ test("the bytes of an ended stream count while its peer does not read them", asy
   expect(deaf.http2.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
 });
 
-test("the answer of another service counts while its peer does not read it", async () => {
+test("the response of another service is counted while its peer does not read it", async () => {
   await using server = await serving({ maxBufferedBytes: 100_000, routes: withLongList });
   await using deaf = rawCall(server.address, listPath, { windowBytes: 0 });
   await using _neighbour = rawCall(server.address);
@@ -226,7 +226,7 @@ test("the answer of another service counts while its peer does not read it", asy
   expect(served.events).toEqual([]);
 });
 
-test("an answer over Connect counts while its client does not read it", async () => {
+test("responses over Connect are counted while their client does not read them", async () => {
   await using server = await serving({ maxBufferedBytes: 100_000 });
   const headers = { "content-type": "application/connect+proto" };
   await using _deaf = rawCall(server.address, headers, { windowBytes: 0 });
@@ -287,7 +287,7 @@ describe("while more than a quarter of the limit is buffered", () => {
   );
 });
 
-test("a stream that ends for a peer that does not read frees its bytes", async () => {
+test("when a stream ends because its peer does not read, its bytes are freed", async () => {
   await using server = await serving({ maxBufferedBytes: 4_000_000 });
   await using deaf = rawCall(server.address, {}, { windowBytes: 0 });
   const stream = await server.next();
@@ -336,7 +336,7 @@ describe("above the limit", () => {
     buffered.stop();
   });
 
-  test("thousands of streams are not looked at again for each chunk", () => {
+  test("the bytes of thousands of streams are not counted again for each chunk", () => {
     const buffered = new BufferedBytes(limits);
     let looks = 0;
     const holder = {
@@ -357,7 +357,7 @@ describe("above the limit", () => {
     buffered.stop();
   });
 
-  test("streams end one by one until the others are within the limit", () => {
+  test("streams end one by one until the remaining streams are within the limit", () => {
     const buffered = new BufferedBytes({ ...limits, maxBufferedBytesPerConnection: 50 });
     const failed: string[] = [];
     const [first, second, third] = accounts(buffered, "192.0.2.1:1", 3, failed);
@@ -369,7 +369,7 @@ describe("above the limit", () => {
   });
 });
 
-test("messages inflate in turn, 16 MiB at a time, and 100,000 messages of ended streams are skipped", () => {
+test("messages are inflated in turn, 16 MiB at a time, and 100,000 messages of ended streams are skipped", () => {
   const limits = { maxBufferedBytes: 0, maxBufferedBytesPerConnection: 0, stalledMessageMs: 0 };
   const buffered = new BufferedBytes(limits);
   const holder = { isWaitingForPeer: false, unreportedBytes: 0, fail: () => {} };
@@ -394,7 +394,7 @@ test("messages inflate in turn, 16 MiB at a time, and 100,000 messages of ended 
   buffered.stop();
 });
 
-test("a stream that counts too many bytes ends in the same turn; if it still holds bytes at the next survey, it is failed again", async () => {
+test("a stream that counts too many bytes ends in the same turn, and ends again if it still holds bytes at the next survey", async () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,
@@ -423,7 +423,7 @@ test("a stream that counts too many bytes ends in the same turn; if it still hol
   buffered.stop();
 });
 
-test("a stream whose peer has read since the survey is not ended because of another stream's bytes", () => {
+test("another stream's bytes do not end a stream whose peer has read everything since the survey", () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,
@@ -455,7 +455,7 @@ test("a stream whose peer has read since the survey is not ended because of anot
   buffered.stop();
 });
 
-test("messages that the receiver has queued count", async () => {
+test("messages that the receiver has queued are counted", async () => {
   await using server = await serving({ maxBufferedBytes: 500_000 });
   await using call = rawCall(server.address);
   const stream = await server.next();
@@ -478,7 +478,7 @@ test("messages that the receiver has queued count", async () => {
   expect(await closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
 });
 
-test("a message of 10,000 DATA frames of one byte ends its stream, and one of 1,000 does not", async () => {
+test("a message in 10,000 DATA frames of one byte ends its stream, and a message in 1,000 does not", async () => {
   await using server = await serving();
   await using peer = rawPeer(server.listener.port);
   const pieces = (bytes: Uint8Array) =>

@@ -6,24 +6,28 @@ import { Queue } from "../internal/queue.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
-/** Number of checks that must find a message stalled before its stream is ended. */
+/** Number of checks in a row that must find a message stalled before its stream is ended. */
 const stallChecks = 4;
 
-/** Time between two surveys while little is buffered, and while much is. */
+/** Time between two surveys while few bytes are buffered. */
 const calmMs = 100;
+
+/** Time between two surveys while at least `alertShare` of `maxBufferedBytes` are buffered. */
 const alertMs = 20;
 
-/** "Much" begins at this share of `maxBufferedBytes`. */
+/** Share of `maxBufferedBytes` from which surveys are frequent. */
 const alertShare = 1 / 8;
 
-/** Above this share of `maxBufferedBytes`, accounts are tight. */
+/** Share of `maxBufferedBytes` above which accounts are tight. */
 const tightShare = 1 / 4;
 
-/** Streams that are looked at in a millisecond, on average, above `maxBufferedBytes`. */
+/** Maximum number of streams whose bytes are counted per millisecond, on average, while more than `maxBufferedBytes` are held. */
 const entriesPerMs = 256;
 
-/** Surveys take at most one part in `surveyShare` of the thread's time, unless that would delay the next one by more than `latestMs`. */
+/** Surveys take at most 1/50 of the thread's time, except as `latestMs` says. */
 const surveyShare = 50;
+
+/** Maximum time between two surveys, even if they then take more than their share of the thread's time. */
 const latestMs = 250;
 
 /** Limits on the undelivered bytes that a listener buffers. */
@@ -41,21 +45,24 @@ export interface ConnectionBytes {
   pieces: number;
 }
 
-/** Creates the sum of a connection without streams. */
+/** Creates the count of a connection that has no streams yet. */
 export function connectionBytes(address: string): ConnectionBytes {
   return { network: networkOf(address), bytes: 0, pieces: 0 };
 }
 
 /** The part of a stream that its account uses. */
 export interface ByteHolder {
-  /** True while the stream waits for the rest of a message: only the peer can make it grow. */
+  /** True while the stream waits for the rest of a message, which only the peer can send. */
   readonly isWaitingForPeer: boolean;
   /**
-   * Bytes that the stream holds in addition to those that it reports with `hold`: bytes that the layers
+   * Bytes that the stream holds but does not report with `hold`: bytes that the layers
    * below it have read ahead, and bytes that its peer has not read.
    */
   readonly unreportedBytes: number;
-  /** Ends the stream. If it still holds bytes later, a second call must free them without the peer. */
+  /**
+   * Ends the stream. If the stream still holds bytes later, `fail` is called again, and must then free them without waiting
+   * for the peer.
+   */
   fail(error: DmEnvRpcError): void;
 }
 
@@ -63,30 +70,30 @@ export interface ByteHolder {
 export interface ByteAccount {
   /**
    * True while all streams together buffer much. A stream then buffers at most `lowWaterBytes` for its peer before
-   * `send` returns false: requests of a peer that does not read wait unanswered, and no stream has to end.
+   * `send` returns false. So the requests of a peer that does not read wait, and no stream has to end.
    */
   readonly isTight: boolean;
   /**
-   * Reports the bytes that the stream itself holds. Above a limit, this ends a stream: this one, or another that holds
-   * more bytes.
+   * Reports the bytes that the stream itself holds. Above a limit, this ends a stream: the holder itself, or a stream that
+   * holds more bytes.
    */
   hold(bytes: number): void;
   /** Counts the holder's `unreportedBytes` now instead of at the next survey; ends streams as `hold` does. */
   count(): void;
   /**
-   * Counts them after a write, which the peer may be about to read: streams above a limit end in a later turn, unless
-   * the bytes are read by then.
+   * Counts the holder's `unreportedBytes` after a write. The peer may be about to read the write, so streams above a limit
+   * end only in a later turn, if the bytes are still unread then.
    */
   countWritten(): void;
   /**
-   * Counts a chunk of a few bytes in the middle of a message: it costs as much time as one of 16 KB.
+   * Counts a chunk of a few bytes in the middle of a message, which takes as much time as a chunk of 16 KB.
    *
-   * @returns False if the connection has sent more of them than any client does.
+   * @returns False if the connection has sent more such chunks than any client does.
    */
   piece(): boolean;
   /**
-   * Queues `start`, so that the messages that are being inflated at the same time take at most `maxInflatingBytes`.
-   * A larger message is inflated alone.
+   * Calls `start` as soon as the messages that are being inflated at the same time take at most `maxInflatingBytes`.
+   * A message that is larger by itself is inflated alone.
    *
    * @param bytes Size of the inflated message.
    */
@@ -98,7 +105,7 @@ export interface ByteAccount {
 /** Chunks shorter than this are pieces if they neither begin nor complete a message. */
 export const pieceBytes = 256;
 
-/** Pieces of a connection between two surveys: 5 ms of the thread's time. */
+/** Maximum number of a connection's pieces between two surveys. They take 5 ms of the thread's time. */
 export const maxPieces = 2_048;
 
 /** Maximum memory of the messages that are being inflated at the same time. */
@@ -108,16 +115,17 @@ interface Entry {
   readonly holder: ByteHolder;
   readonly connection: ConnectionBytes;
   held: number;
-  /** `unreportedBytes` when they were last counted. */
+  /** Value of `unreportedBytes` when they were last counted. */
   surveyed: number;
-  /** The error that ended the stream, until the next survey, by which it should hold no bytes. */
+  /** The error that ended the stream, until the next survey. By then, the stream should hold no bytes. */
   ending: DmEnvRpcError | undefined;
-  /** Bytes held at the last check, and the number of checks in a row with the same bytes. */
+  /** Value of `held` at the last check for stalled messages. */
   seen: number;
+  /** Number of these checks in a row that found the message stalled. */
   stalled: number;
 }
 
-/** A message that is inflated once the sizes of those before it allow. */
+/** A message that waits until it may be inflated. */
 interface Inflation {
   readonly bytes: number;
   start(finished: () => void): void;
@@ -125,11 +133,11 @@ interface Inflation {
 
 /**
  * Counts the undelivered bytes of a listener, in both directions: messages that are incomplete, are
- * being inflated, or wait behind an unanswered request, bytes that are read ahead, and bytes that peers do not
+ * being inflated, or wait behind an unanswered request; bytes that are read ahead; and bytes that peers do not
  * read.
  *
- * Streams report changes of the bytes that they hold themselves. A timer surveys the buffers of the layers below, so
- * that these cost nothing per message.
+ * Streams report changes of the bytes that they hold themselves. A timer surveys the buffers of the layers below, because
+ * counting them for every message would be slow.
  */
 export class BufferedBytes {
   readonly #limits: BufferLimits;
@@ -140,10 +148,11 @@ export class BufferedBytes {
   #bytes = 0;
   /** True if a check of all streams is scheduled. */
   #willCheck = false;
-  /** Earliest time of the next look at all streams, while more than `maxBufferedBytes` are counted. */
+  /** Earliest time at which the bytes of all streams are counted again, while more than `maxBufferedBytes` are held. */
   #nextLookMs = 0;
-  /** Inflations that wait for their turn, and the bytes of those in progress. */
+  /** Inflations that wait for their turn. */
   readonly #inflations = new Queue<Inflation>();
+  /** Bytes of the messages that are being inflated. */
   #inflating = 0;
 
   /** @param refusals Counts the streams that are ended. */
@@ -157,12 +166,12 @@ export class BufferedBytes {
     }
   }
 
-  /** Sum of the undelivered bytes; those of the layers below as of the last survey. */
+  /** Sum of the undelivered bytes. Bytes in the layers below are those of the last survey. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Starts the inflations that fit. It loops, because the inflations of ended streams finish at once. */
+  /** Starts the next inflations that fit. This is a loop, because inflations of ended streams finish at once. */
   #inflateNext(): void {
     for (;;) {
       const next = this.#inflations.first;
@@ -275,7 +284,7 @@ export class BufferedBytes {
     }, ms).unref();
   }
 
-  /** Counts the unreported bytes of a stream; returns by how much they have grown. */
+  /** Counts the unreported bytes of a stream, and returns how many more they are than when last counted. */
   #refresh(entry: Entry): number {
     const { unreportedBytes } = entry.holder;
     const more = unreportedBytes - entry.surveyed;
@@ -291,7 +300,7 @@ export class BufferedBytes {
       const { ending } = entry;
       entry.ending = undefined;
       if (ending !== undefined && bytesOf(entry) > 0) {
-        entry.holder.fail(ending); // Its peer does not even read the end.
+        entry.holder.fail(ending); // The peer does not even read the end of the stream.
       }
     }
     this.#checkAll();
@@ -314,7 +323,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Checks all streams in `ms`, or the turn after the next one: node:http2 sends what it can in the next one. */
+  /** Checks all streams after `ms`. With 0, in the turn after the next, because node:http2 still sends what it can in the next turn. */
   #checkLater(ms: number): void {
     if (this.#willCheck) {
       return;
@@ -332,7 +341,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Counts the unreported bytes of all streams: peers may have read since the survey. */
+  /** Counts the unreported bytes of all streams again, because peers may have read since the survey. */
   #refreshAll(): void {
     for (const entry of this.#entries) {
       if (entry.ending === undefined) {
@@ -355,12 +364,12 @@ export class BufferedBytes {
     this.#checkSum();
   }
 
-  /** Ends streams of a connection, largest first, until the others are within its limit. */
+  /** Ends the largest streams of a connection until the remaining streams are within its limit. */
   #checkConnection(connection: ConnectionBytes): void {
     const { maxBufferedBytesPerConnection } = this.#limits;
     const entries = [...this.#entries].filter((entry) => entry.connection === connection);
     for (const entry of entries.sort((a, b) => bytesOf(b) - bytesOf(a))) {
-      // A single stream is limited by `maxMessageBytes`: one message always fits.
+      // `maxMessageBytes` limits a stream that is alone, so that one message always fits.
       const isAlone = bytesOf(entry) === connection.bytes;
       if (isAlone || connection.bytes <= maxBufferedBytesPerConnection) {
         return;
@@ -373,7 +382,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Ends streams until the others are within the limit of the server. */
+  /** Ends streams until the remaining streams are within the limit of the server. */
   #checkSum(): void {
     const { maxBufferedBytes } = this.#limits;
     if (this.#bytes <= maxBufferedBytes) {
@@ -390,7 +399,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Ends a stream and stops counting its bytes. If it still holds them at the next survey, they count again. */
+  /** Ends a stream and stops counting its bytes. Bytes that it still holds at the next survey count again. */
   #end(entry: Entry, error: DmEnvRpcError): void {
     const surveyed = entry.surveyed;
     entry.surveyed = 0;
@@ -425,23 +434,23 @@ function bytesOf(entry: Entry): number {
   return entry.held + entry.surveyed;
 }
 
-/** The accounts of a connection that hold bytes. */
+/** The accounts of one connection, without those that hold no bytes. */
 interface Held {
   readonly connection: ConnectionBytes;
   readonly entries: Entry[];
-  /** True if the entries are in order, smallest first. */
+  /** True if `entries` are sorted, smallest first. */
   isSorted: boolean;
 }
 
-/** The connections of a network that hold bytes. */
+/** The connections of one network, without those that hold no bytes. */
 interface Offender {
   bytes: number;
   readonly connections: Map<ConnectionBytes, Held>;
 }
 
 /**
- * The order in which streams end: the largest account of the largest connection of the network that holds the most bytes.
- * The peer that filled the memory loses a stream, rather than the next peer with a large message.
+ * The order in which streams end. The first is the stream with the most bytes, on the connection with the most bytes, of the
+ * network with the most bytes. So the peer that filled the memory loses a stream. The next peer with a large message does not.
  */
 class Offenders {
   readonly #offenders = new Map<string, Offender>();
@@ -483,7 +492,7 @@ class Offenders {
       }
       if (!held.isSorted) {
         held.isSorted = true;
-        held.entries.reverse().sort((a, b) => bytesOf(a) - bytesOf(b)); // Of equal ones, the oldest is last.
+        held.entries.reverse().sort((a, b) => bytesOf(a) - bytesOf(b)); // Of equally large entries, the oldest is last.
       }
       const entry = held.entries.pop();
       if (entry === undefined) {
@@ -498,7 +507,7 @@ class Offenders {
   }
 }
 
-/** Returns the item with the most bytes; undefined if none has any. */
+/** Returns the item with the most bytes; undefined if no item has any. */
 function mostOf<Item>(items: Iterable<Item>, bytes: (item: Item) => number): Item | undefined {
   let largest: Item | undefined;
   let most = 0;

@@ -8,15 +8,15 @@ import { maxTimeoutMs } from "../internal/time-source.ts";
  */
 export interface Limit {
   readonly default: number;
-  /** `ms` accepts any number that a timer can wait; the others accept integers and Infinity. */
+  /** `ms` accepts any duration of a timer; `bytes` and `count` accept integers and Infinity. */
   readonly unit: "ms" | "bytes" | "count";
-  /** Meaning of 0. Without it a limit is at least 1. */
+  /** Meaning of 0. If undefined, the limit is at least 1. */
   readonly zero?: "never" | "no limit" | undefined;
-  /** Largest value. Default: the largest of its unit. */
+  /** Largest valid value. Default: the largest that `unit` accepts. */
   readonly most?: number | undefined;
 }
 
-/** The limits of a table, with the docstrings of its fields. */
+/** Values of the limits in a table, with the docstrings of its fields. */
 export type LimitsOf<Table> = { readonly [Name in keyof Table]: number };
 
 const units = {
@@ -26,7 +26,7 @@ const units = {
 };
 
 /**
- * Returns the given limits, with the table's defaults for the others.
+ * Returns the given limits, and the table's defaults of all other limits.
  *
  * @param what - noun for a limit in errors.
  * @throws RangeError if a limit is unknown or out of range.

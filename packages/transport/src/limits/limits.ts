@@ -10,9 +10,9 @@ export const defaultMaxMessageBytes: number = 64 * 1024 * 1024;
 export const windowBytes: number = 4 * 1024 * 1024;
 
 /**
- * Value for node:http2's `maxSessionMemory`, in MB. With more than this queued, node:http2 resets a
- * stream as soon as headers or trailers arrive for it; with its default of 10 MB that happens in
- * the middle of any large message. The streams bound what a connection queues (`highWaterBytes`,
+ * Value for node:http2's `maxSessionMemory`, in MB. While more bytes are queued, node:http2 resets each
+ * stream for which headers or trailers arrive; with its default of 10 MB, that would happen in
+ * the middle of any large message. The streams themselves bound the bytes that a connection queues (`highWaterBytes`,
  * `maxMessageBytes`).
  */
 export const maxSessionMemoryMb: number = 4096;
@@ -31,13 +31,13 @@ export const goodbyeMs: number = 1_000;
 export const highWaterBytes: number = 256 * 1024;
 
 /**
- * The same while all streams of a listener together buffer much: 16 KiB. Thousands of peers that do not read then hold
- * one message each, or some small ones.
+ * Bytes that a stream buffers for a slow peer before `send` returns false, while all streams of a listener together
+ * buffer much: 16 KiB. Each of thousands of peers that do not read then holds one message, or several small ones.
  */
 export const lowWaterBytes: number = 16 * 1024;
 
-/** A paused stream buffers this many bytes itself before it pauses node:http2, which costs more. */
+/** Bytes that a paused stream buffers itself before it pauses node:http2, which is expensive: 64 KiB. */
 export const holdBytes: number = 64 * 1024;
 
-/** Buffered chunks of node:http2 to process before other streams run. */
+/** Maximum number of node:http2's buffered chunks that a stream processes before other streams run. */
 export const chunksPerBurst = 8;

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { listen } from "../listen/listen.ts";
 import { listenLimits } from "./listen-limits.ts";
 
-it("picks a listener's limits from its options", () => {
+it("picks the limits of a listener from its options", () => {
   const options = { host: "127.0.0.1", maxConnections: 3, maxStreams: undefined };
   const { maxConnections, maxStreams, ...others } = listenLimits(options);
   expect([maxConnections, maxStreams]).toEqual([3, 10_000]);
@@ -16,7 +16,7 @@ it("refuses to listen with a limit out of range", async () => {
   );
 });
 
-it("lets one address take 2,000 connections, a fifth of all", () => {
+it("lets one address open 2,000 connections, a fifth of all", () => {
   const { maxConnections, maxConnectionsPerAddress } = listenLimits({});
   expect(maxConnectionsPerAddress).toBe(2_000);
   expect(5 * maxConnectionsPerAddress).toBeLessThanOrEqual(maxConnections);

@@ -5,30 +5,32 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 /** Limits of a listener. The server's table extends it. */
 export class ListenLimitTable {
   /**
-   * Open connections and WebSockets. Further ones are refused with an error. Default 10,000.
+   * Open connections and WebSockets. Further connections are refused with an error. Default 10,000.
    */
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
   /**
-   * Open connections and WebSockets from one IPv4 address, or one IPv6 network of 64 bits. Further ones are
-   * refused with an error. Default 2,000.
+   * Open connections and WebSockets from one IPv4 address, or one IPv6 network of 64 bits. Further connections
+   * are refused with an error. Default 2,000.
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
-   * Connections from one IPv4 address, or one IPv6 network of 64 bits, that may end because they break HTTP/2 or send many times
-   * more frames than messages need, without four seconds between them in which none does. Until then the address gets
-   * one new connection per second, and the others wait; 0 disables the limit. Default 3.
+   * Connections from one IPv4 address, or one IPv6 network of 64 bits, that the server ends as floods: because they break
+   * HTTP/2, or send many times more frames than their messages need. Above the limit, one new connection of the address
+   * starts per second and the others wait. The count begins again after four seconds without a flood; 0 disables the
+   * limit. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /**
-   * Connections that wait to be accepted while the process is busy. Further ones wait a second or more, until their client
-   * tries again. The kernel's own limit applies, too (`net.core.somaxconn` on Linux). Default 4,096.
+   * Connections that wait to be accepted while the process is busy. Further connections are not answered until their
+   * client tries again after a second or more. The kernel's own limit applies, too (`net.core.somaxconn` on Linux).
+   * Default 4,096.
    */
   readonly listenBacklog: Limit = { default: 4_096, unit: "count", most: 2 ** 31 - 1 };
-  /** Open streams on one HTTP/2 connection; clients queue or refuse further ones. Default 256. */
+  /** Open streams on one HTTP/2 connection; clients queue or refuse further streams. Default 256. */
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
   /**
-   * Concurrent calls of `routes`; Process streams are not counted. Further calls are refused with
-   * RESOURCE_EXHAUSTED. Default 10,000.
+   * Concurrent calls of `routes`, and of Process over HTTP/1.1; Process streams over HTTP/2 and WebSockets are not
+   * counted. Further calls are refused with RESOURCE_EXHAUSTED. Default 10,000.
    */
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
   /**
@@ -40,7 +42,7 @@ export class ListenLimitTable {
    */
   readonly maxRequestsPerSecond: Limit = { default: 5_000, unit: "count", zero: "no limit" };
   /**
-   * Bytes of one message, also after inflation. A larger one is dropped as it arrives and answered
+   * Bytes of one message, also after inflation. A larger message is dropped as it arrives. It is answered
    * in its turn with RESOURCE_EXHAUSTED, which ends its stream. Default 64 MiB.
    */
   readonly maxMessageBytes: Limit = {
@@ -49,27 +51,26 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request that Connect decodes: over Connect or gRPC-Web, and of `routes`. Keep it small: Connect
-   * decodes a request into objects of up to 100 times its size before other limits apply. A service may set its own
-   * `readMaxBytes`. Default 256 KiB.
+   * Bytes of one request that Connect decodes: a request over Connect or gRPC-Web, or of `routes`. Keep the limit small:
+   * Connect decodes a request into objects of up to 100 times its size before other limits apply. A service may set its
+   * own `readMaxBytes`. Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
-   * wait behind a request, or are not read by their peer. Above a quarter of the limit, requests of a peer with
-   * 16 KiB of unread responses wait, instead of 256 KiB. Above the limit, a stream of the address
-   * that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
+   * wait behind a request, or are not read by their peer. The requests of a peer wait
+   * while 256 KiB of its responses are unread; above a quarter of the limit, while 16 KiB are unread. Above the limit,
+   * a stream of the address that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
    */
   readonly maxBufferedBytes: Limit = { default: 80 * 1024 * 1024, unit: "bytes" };
   /**
-   * Undelivered bytes of the streams and calls of one connection; one message of one stream always
-   * fits.
-   * Default 64 MiB.
+   * Undelivered bytes of the streams and calls of one connection. A stream that alone holds them all is not ended, so one
+   * message always fits. Default 64 MiB.
    */
   readonly maxBufferedBytesPerConnection: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
   /**
-   * Milliseconds after which a stream that sent part of a message and then nothing ends with
-   * DEADLINE_EXCEEDED; 0 disables this. Default 60,000.
+   * Milliseconds without a byte, in the middle of a message, after which a stream ends with DEADLINE_EXCEEDED; 0 disables
+   * the limit. Default 60,000.
    */
   readonly stalledMessageMs: Limit = { default: 60_000, unit: "ms", zero: "never" };
   /**
@@ -77,9 +78,12 @@ export class ListenLimitTable {
    * answered the last ping is closed, and its agents leave; 0 disables pings. Default 30,000.
    */
   readonly pingIntervalMs: Limit = { default: 30_000, unit: "ms", zero: "never" };
-  /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 disables this. Default 300,000. */
+  /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 disables the limit. Default 300,000. */
   readonly idleConnectionMs: Limit = { default: 300_000, unit: "ms", zero: "never" };
-  /** Milliseconds after which a silent call of `routes` whose request has not ended is reset; 0 disables this. Default 600,000. */
+  /**
+   * Milliseconds after which a call of `routes` is reset if it is silent and its request has not ended; 0 disables the limit.
+   * Default 600,000.
+   */
   readonly idleStreamMs: Limit = { default: 600_000, unit: "ms", zero: "never" };
 }
 
@@ -89,7 +93,7 @@ export interface ListenLimits extends LimitsOf<ListenLimitTable> {}
 const table = new ListenLimitTable();
 
 /**
- * Returns a listener's limits from its options, with defaults for the others.
+ * Returns a listener's limits: those that its options set, and the defaults of the others.
  *
  * @throws RangeError if a limit is out of range.
  */

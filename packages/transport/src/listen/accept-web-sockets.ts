@@ -28,8 +28,8 @@ export interface WebSocketOptions {
   readonly codecs: CallCodecs;
   readonly maxMessageBytes: number;
   /**
-   * Interval of the pings of each WebSocket. A WebSocket that has not answered the last ping by the
-   * next one is closed. 0 disables pings.
+   * Interval of the pings to each WebSocket, in ms. A WebSocket is closed if it has not answered a ping when the next one
+   * is due. 0 disables pings.
    */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;
@@ -43,7 +43,7 @@ export interface WebSocketOptions {
   /** Other protocols over WebSockets, by path. */
   readonly routes: ReadonlyMap<string, WebSocketRoute>;
   /**
-   * Counts one stream.
+   * Counts a stream as open.
    *
    * @returns A function to call when the stream has closed.
    */
@@ -55,7 +55,7 @@ export interface WebSocketOptions {
 interface Life {
   /** True while the last ping is unanswered. */
   pinged: boolean;
-  /** True if pongs are no longer read, because a message was too large. */
+  /** True once a message was too large: pongs are then no longer read. */
   isDeaf: boolean;
 }
 
@@ -77,8 +77,8 @@ export interface WebSockets {
 /**
  * Accepts WebSockets: streams at the path of Process, and other protocols at the paths of `routes`.
  *
- * A refused WebSocket is opened and closed with the status in its close code: a page cannot read
- * the HTTP status of an upgrade that failed.
+ * A refused WebSocket is opened, then closed with the status in its close code, because a page cannot read
+ * the HTTP status of a failed upgrade.
  */
 export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   const { codecs, maxMessageBytes, onError } = options;
@@ -163,7 +163,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       throw full;
     }
     const offered = request.headers["sec-websocket-protocol"]?.split(/\s*,\s*/) ?? [];
-    // Headers that a proxy or the platform sets override those of a page.
+    // Headers that a proxy or the platform sets override the metadata of a page.
     const metadata = new Map([...offeredMetadata(offered), ...metadataOf(request.headers)]);
     return { ...from, metadata };
   };

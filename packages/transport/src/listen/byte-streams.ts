@@ -8,7 +8,7 @@ import { fromConnectError } from "../internal/connect-errors.ts";
 import { envelope, prefixBytes } from "../internal/envelope.ts";
 import type { ByteStream } from "./listen-options.ts";
 
-/** Requests are single short messages. */
+/** Maximum size of the one message in a request, in bytes. */
 const maxRequestBytes = 64 * 1024;
 
 const connectEndFlag = 0x02;
@@ -16,7 +16,7 @@ const webTrailersFlag = 0x80;
 
 type Request = IncomingMessage | Http2ServerRequest;
 
-/** The API that responses of HTTP/1.1 and HTTP/2 share. */
+/** The part of node:http's and node:http2's responses that both have. */
 interface Response {
   statusCode: number;
   readonly headersSent: boolean;
@@ -39,7 +39,7 @@ export interface BytesCall {
 }
 
 /**
- * Differences between the protocols for a call with one request and many uncompressed responses.
+ * The end of a call that has one request and many uncompressed responses, as a protocol encodes it.
  */
 export interface Protocol {
   /** Returns the last part of the body; undefined if trailers report how the call ended. */
@@ -70,7 +70,7 @@ const protocols: ReadonlyMap<string, Protocol> = new Map([
   ["application/connect+proto", connect],
 ]);
 
-/** Headers of requests that only Connect's own handler supports. */
+/** Headers that a request has only if Connect's own handler must answer it. */
 const beyond = [
   "grpc-encoding",
   "grpc-timeout",
@@ -80,8 +80,8 @@ const beyond = [
 ];
 
 /**
- * Returns the protocol by which a byte stream answers a request. Undefined if Connect's own handler
- * must answer it: in JSON, with compression or with a deadline.
+ * Returns the protocol in which a byte stream answers a request; undefined if the request is in JSON, has compression or has
+ * a deadline, so that Connect's own handler must answer it.
  */
 export function byteProtocolOf({
   method,
@@ -107,7 +107,7 @@ export async function answerInBytes(
   response.statusCode = 200;
   response.setHeader("content-type", request.headers["content-type"] ?? "");
   if (request.httpVersionMajor === 1) {
-    // The body lasts until the connection closes: chunks would triple the writes of a response.
+    // The body ends with the connection, because chunks would triple the writes of a response.
     response.setHeader("connection", "close");
     response.removeHeader("transfer-encoding");
   }
@@ -128,7 +128,7 @@ export async function answerInBytes(
   const end = protocol.end(failure);
   if (end === undefined) {
     if (!response.headersSent) {
-      response.writeHead(200); // Trailers follow headers that were sent.
+      response.writeHead(200); // Trailers can only follow headers.
     }
     response.addTrailers(trailersOf(failure));
   } else {
@@ -137,7 +137,7 @@ export async function answerInBytes(
   response.end();
 }
 
-/** Resolves when a response has no more bytes to pass on, or is closed. */
+/** Resolves when a response next drains or closes. */
 function drained(response: Response): Promise<void> {
   return new Promise((resolve) => {
     const settle = (): void => {
@@ -150,7 +150,7 @@ function drained(response: Response): Promise<void> {
   });
 }
 
-/** @throws DmEnvRpcError if the body is not exactly one message. */
+/** @throws DmEnvRpcError if the body is not exactly one message, or is too large. */
 async function readRequest(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -175,7 +175,7 @@ async function readRequest(body: AsyncIterable<Uint8Array>): Promise<Uint8Array>
   return bytes.subarray(prefixBytes);
 }
 
-/** Connect names the codes as gRPC does, except one. */
+/** Connect names the codes as gRPC does, in lower case, except for one spelling. */
 function connectErrorOf(error: Error): { readonly code: string; readonly message: string } {
   const { code, message } = fromConnectError(error, "server");
   const name = (code satisfies StatusCode).toLowerCase();

@@ -13,7 +13,7 @@ import {
 import { processPath } from "../stream/process-path.ts";
 import { refuseForNow } from "./refusals.ts";
 
-/** Opens the account of a call of a route: of its headers, and of the bytes that wait in either direction. */
+/** Opens the account of a call of a route. It counts the call's headers, and its undelivered bytes in both directions. */
 export function openCallAccount(
   buffered: BufferedBytes,
   connection: ConnectionBytes,
@@ -22,7 +22,7 @@ export function openCallAccount(
   rawHeaders: readonly string[],
 ): ByteAccount {
   const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
-  // A call of Process has many short requests, other calls one or a few.
+  // A call of Process has many short requests; other calls have few requests.
   const isProcess = headers[":path"] === processPath;
   let hasPiece = false;
   const readAhead = new ReadAhead(http2, {
@@ -45,7 +45,7 @@ export function openCallAccount(
     },
     fail(error) {
       if (failed) {
-        http2.destroy(); // A peer that does not read would not receive the error.
+        http2.destroy(); // A peer that does not read does not receive the error either.
         return;
       }
       failed = true;

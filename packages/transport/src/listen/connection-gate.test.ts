@@ -17,7 +17,7 @@ interface Gated extends AsyncDisposable {
   readonly refusals: RefusalCounts;
   readonly time: ReturnType<typeof manualTime>;
   readonly started: string[];
-  /** Opens a connection, and resolves with its two ends once the gate has it. */
+  /** Opens a connection, and resolves with its two ends once the gate has received it. */
   open(name: string): Promise<{ readonly client: Socket; readonly accepted: Socket }>;
 }
 
@@ -69,7 +69,7 @@ function flood(gate: ConnectionGate, times: number, address: string = flooder): 
   }
 }
 
-test("after too many floods, connections of the address start one per second, the newest first", async () => {
+test("after too many floods, one connection of the address starts per second, the newest first", async () => {
   await using served = await gated();
   const { gate, time, started, refusals } = served;
   flood(gate, 2);
@@ -96,7 +96,7 @@ test("connections of other addresses do not wait", async () => {
   await until(() => served.started.length === 1);
 });
 
-test("four seconds without a flood let all connections start and forget the floods", async () => {
+test("after four seconds without a flood, all connections start and the floods are forgotten", async () => {
   await using served = await gated();
   const { gate, time, started } = served;
   flood(gate, 3);
@@ -113,7 +113,7 @@ test("four seconds without a flood let all connections start and forget the floo
   await until(() => started.includes("later"));
 });
 
-test("another flood prolongs the wait", async () => {
+test("another flood makes the connections of its address wait longer", async () => {
   await using served = await gated();
   const { gate, time, started } = served;
   flood(gate, 3);
@@ -141,14 +141,14 @@ test("a connection that has waited for ten seconds is closed", async () => {
   expect(started).toEqual(["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]);
 });
 
-test("at most maxConnectionsPerAddress connections wait, and the oldest are closed", async () => {
+test("at most maxConnectionsPerAddress connections wait, and older connections are closed", async () => {
   await using served = await gated({ maxConnectionsPerAddress: 2 });
   flood(served.gate, 3);
   const opened = [await served.open("1"), await served.open("2"), await served.open("3")];
   expect(opened.map(({ accepted }) => accepted.destroyed)).toEqual([true, false, false]);
 });
 
-test("a connection that its client closes no longer waits", async () => {
+test("a connection no longer waits once its client has closed it", async () => {
   await using served = await gated();
   flood(served.gate, 3);
   const { client, accepted } = await served.open("closed");
@@ -160,7 +160,7 @@ test("a connection that its client closes no longer waits", async () => {
   expect(served.started).toEqual([]);
 });
 
-test("the bytes of a connection that waits are kept, and at most one read of them", async () => {
+test("a connection that waits loses no bytes, and little of it is read ahead", async () => {
   await using served = await gated();
   flood(served.gate, 3);
   const { client, accepted } = await served.open("eager");
@@ -183,7 +183,7 @@ test("a flood limit of 0 lets every connection start", async () => {
   await until(() => served.started.length === 1);
 });
 
-test("a turn of the event loop starts at most 32 connections", async () => {
+test("at most 32 connections start in one turn of the event loop", async () => {
   await using served = await gated({ maxFloodsPerAddress: 0 });
   const sockets: Socket[] = [];
   for (let i = 0; i < 80; i++) {
@@ -205,7 +205,7 @@ test("a turn of the event loop starts at most 32 connections", async () => {
   expect(most).toBeLessThanOrEqual(32);
 });
 
-test("closing a gate closes the connections that wait, and those that arrive later", async () => {
+test("closing a gate closes the connections that wait, and the connections that arrive later", async () => {
   await using served = await gated();
   flood(served.gate, 3);
   const { accepted } = await served.open("waits");

@@ -8,22 +8,22 @@ import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts
 import type { ListenLimits } from "../limits/listen-limits.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** Time between two connections of an address that floods. */
+/** Time between the starts of two connections of an address that floods. */
 const paceMs = 1_000;
 
 /** Time without a flood after which the connections of an address no longer wait. */
 const calmMs = 4_000;
 
-/** Time that a connection waits at most; most clients have given up by then. */
+/** Maximum time that a connection waits. Most clients have given up by then. */
 const patienceMs = 10_000;
 
 /**
- * Connections that start in a turn of the event loop, at most. What they have sent is read in the next turn, so a burst of floods
- * is noticed after this many.
+ * Maximum number of connections that start in a turn of the event loop. The bytes that they have sent are read in the next turn,
+ * so a burst of floods is noticed after this many connections.
  */
 const connectionsPerTurn = 32;
 
-/** Bytes that are read from a connection that waits, so that its end is noticed. */
+/** Number of bytes after which a connection that waits is no longer read. */
 const peekBytes = 4 * 1024;
 
 /** Options of a gate. */
@@ -36,9 +36,9 @@ export interface GateOptions
   readonly time?: TimeSource | undefined;
 }
 
-/** A network with connections that ended as floods. */
+/** A network whose connections have ended as floods. */
 interface Flooder {
-  /** Floods without a pause of `calmMs` between them. */
+  /** Number of floods since the last pause of `calmMs`. */
   floods: number;
   lastFloodMs: number;
   /** Connections that wait, newest last. */
@@ -56,10 +56,10 @@ interface Waiting {
 /**
  * Starts the connections of a listener, a few in each turn of the event loop.
  *
- * A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the next one
- * at once. So once more than `maxFloodsPerAddress` connections of an address have ended like that, one of its new connections
- * starts per second, the newest first, because its client is the most likely to wait still. Of the others only the first
- * bytes are read.
+ * A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the next
+ * connection at once. So once more than `maxFloodsPerAddress` connections of an address have ended as floods, one of its new
+ * connections starts per second. The newest starts first, because its client is the most likely to be still waiting. Of a
+ * connection that waits, only the first bytes are read.
  */
 export class ConnectionGate {
   readonly #options: GateOptions;
@@ -73,7 +73,7 @@ export class ConnectionGate {
     this.#time = options.time ?? systemTime;
   }
 
-  /** Calls `start` in the connection's turn. Until then the socket must not be read. */
+  /** Calls `start` when it is the connection's turn. Until then, the caller must not read the socket. */
   admit(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
     const flooder = this.#flooders.get(network);
@@ -88,7 +88,7 @@ export class ConnectionGate {
     }
   }
 
-  /** Counts a connection of an address that ended as a flood. */
+  /** Counts a connection of the address as a flood. */
   countFlood(address: string): void {
     if (this.#options.maxFloodsPerAddress === 0 || this.#isClosed) {
       return;
@@ -104,7 +104,7 @@ export class ConnectionGate {
     flooder.lastFloodMs = this.#time.now();
   }
 
-  /** Closes the connections that wait, and those that arrive later. */
+  /** Closes the connections that wait, and all connections that arrive later. */
   close(): void {
     this.#isClosed = true;
     for (const { waiting, cancel } of this.#flooders.values()) {
@@ -147,7 +147,7 @@ export class ConnectionGate {
   }
 
   /**
-   * Reads the first bytes of a socket: one that is not read does not report that its peer has closed it.
+   * Reads the first bytes of a socket, because a socket that is not being read does not report that its peer has closed it.
    *
    * @returns A function that puts the bytes back.
    */
@@ -185,7 +185,7 @@ export class ConnectionGate {
     flooder.cancel = this.#time.after(paceMs, () => this.#next(network, flooder));
   }
 
-  /** Starts the newest connection that waits, or all of them once the network is calm. */
+  /** Starts the newest connection that waits, or all waiting connections once the network is calm. */
   #next(network: string, flooder: Flooder): void {
     const { waiting, lastFloodMs } = flooder;
     const nowMs = this.#time.now();

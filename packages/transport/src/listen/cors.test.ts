@@ -29,7 +29,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     expect(status).toBe(HealthCheckResponse_ServingStatus.SERVING);
   });
 
-  test("reads the answer if its origin is allowed", async () => {
+  test("reads the response if its origin is allowed", async () => {
     await using server = await healthy();
     const call = (from: string): Promise<Response> =>
       fetch(`http://${server.address}${path}`, {
@@ -46,7 +46,7 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     await other.body?.cancel();
   });
 
-  test("gets an answer to its preflight request", async () => {
+  test("receives a response to its preflight request", async () => {
     await using server = await healthy();
     const ask = (from: string): Promise<Response> =>
       fetch(`http://${server.address}${path}`, {

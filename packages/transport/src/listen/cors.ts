@@ -9,8 +9,8 @@ const maxAgeS = 7_200;
 export type OriginCheck = (request: IncomingHttpHeaders) => boolean;
 
 /**
- * Returns the headers that let a page of another origin read a response (CORS). Without a page, or
- * if the page is not allowed, it returns none.
+ * Returns the headers that let a page of another origin read a response (CORS); empty if the request is not from a page,
+ * or if the page is not allowed.
  */
 export function corsHeaders(
   request: IncomingHttpHeaders,
@@ -39,7 +39,7 @@ export function preflightHeaders(
   return {
     ...allowed,
     "access-control-allow-methods": cors.allowedMethods.join(", "),
-    // Metadata may have any name, such as authorization or an application's names.
+    // Metadata may have any name, such as `authorization` or a name of the application.
     "access-control-allow-headers":
       request["access-control-request-headers"] ?? cors.allowedHeaders.join(", "),
     "access-control-max-age": String(maxAgeS),

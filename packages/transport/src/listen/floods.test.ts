@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that break HTTP/2 or flood, against a listener in this process.
+// Connections that break HTTP/2 or flood. The listener runs in this process.
 import { once } from "node:events";
 import { type ClientHttp2Stream, constants } from "node:http2";
 import { connect as connectTls } from "node:tls";
@@ -24,14 +24,15 @@ import { type RawPeer, rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
 
-/** DATA of no stream, which is a connection error. */
+/** DATA on stream 0, which is a connection error. */
 const violation = http2Frame(frameTypes.data, 0, 0, Buffer.of(0));
 
 const maxFloodsPerAddress = 2;
 
 /**
- * Eight times the bytes beside messages that a connection may send at once. After 160 MB of unknown frames, which a fast peer
- * sends before the listener's next check, nghttp2 ends the connection by a limit of its own.
+ * Eight times the bytes that a connection may send at once in addition to its messages (`otherBytes`). It is far less than
+ * 160 MB of unknown frames: a fast peer could send those before the listener's next check, and nghttp2 would end the
+ * connection by its own limit.
  */
 const floodBytes = 32 * 1024 * 1024;
 
@@ -41,7 +42,7 @@ async function pour(peer: RawPeer, bytes: Buffer): Promise<void> {
   for (let sent = 0; sent < floodBytes && !peer.socket.destroyed; sent += bytes.length) {
     peer.write(bytes);
     if (peer.socket.writableNeedDrain) {
-      // Not `once`, which rejects if the server closes the connection meanwhile.
+      // Not `once`, which rejects if the server closes the connection before that.
       const drained = new Promise((resolve) => peer.socket.once("drain", resolve));
       await Promise.race([drained, closed]);
     }
@@ -89,7 +90,7 @@ async function waiting(
   }
 }
 
-test("after too many connections that break HTTP/2, a new one waits, and open ones continue", async () => {
+test("after too many connections that break HTTP/2, a new connection waits, and open connections continue", async () => {
   await using server = await serving({ maxFloodsPerAddress });
   await using open = await openStream(server.address);
   const player = record(open);
@@ -130,7 +131,7 @@ test("connections that open more streams than maxStreamsPerConnection count as f
   await visitor.seen("message");
 });
 
-test("agents that close their connections with a GOAWAY of their own stream, as grpc-go does, are no floods", async () => {
+test("agents that close their connections with a GOAWAY of their own stream, as grpc-go does, do not count as floods", async () => {
   await using server = await serving({ maxFloodsPerAddress });
   const goAway = http2Frame(frameTypes.goAway, 0, 0, Buffer.of(0, 0, 0, 1, 0, 0, 0, 0));
   for (let closed = 0; closed <= maxFloodsPerAddress; closed++) {
@@ -149,7 +150,7 @@ test("agents that close their connections with a GOAWAY of their own stream, as 
   expect(server.listener.refusals.get("maxFloodsPerAddress")).toBeUndefined();
 });
 
-test("after too many connections that break HTTP/2 over TLS, a new one waits before its handshake", async () => {
+test("after too many connections that break HTTP/2 over TLS, a new connection waits before its handshake", async () => {
   await using server = await serving({ tls: serverPair, maxFloodsPerAddress });
   const { port } = server.listener;
   const flood = async (): Promise<void> => {
@@ -174,7 +175,7 @@ test.each([
   ["GOAWAY", http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(16_000))],
   ["unknown", http2Frame(0xfa, 0xff, 0, Buffer.alloc(16_000))],
 ])(
-  "a connection that sends too many %s frames is ended, and others continue",
+  "a connection that sends too many %s frames is ended, and other connections continue",
   async (_type, bytes) => {
     await using server = await serving();
     await using stream = await openStream(server.address);
@@ -192,7 +193,7 @@ test.each([
   },
 );
 
-test("a connection that sends 17 GOAWAY frames is ended, and one that sends 16 is not", async () => {
+test("a connection that sends 17 GOAWAY frames is ended, but not a connection that sends 16", async () => {
   await using server = await serving();
   await using peer = rawPeer(server.listener.port);
   peer.write(startOfCall);
@@ -208,7 +209,7 @@ test("a connection that sends 17 GOAWAY frames is ended, and one that sends 16 i
   await until(() => reported(server).includes("received too many other frames"));
 });
 
-test("a connection with streams whose headers are too large is ended long before 4 MiB", async () => {
+test("a connection whose streams have too large headers is ended long before it has sent 4 MiB", async () => {
   await using server = await serving();
   await using peer = rawPeer(server.listener.port);
   const call = headersOfCall(processPath);
@@ -224,7 +225,7 @@ test("a connection with streams whose headers are too large is ended long before
   await until(() => reported(server).includes("received too many other frames"));
 });
 
-test("a connection with thousands of refused calls is ended, and its calls before that count in the rate", async () => {
+test("a connection with thousands of refused calls is ended, and its earlier calls count for maxRequestsPerSecond", async () => {
   const refusedCalls = 2_000;
   await using server = await serving({ maxRequestsPerSecond: 100 });
   await using call = rawCall(server.address);
@@ -249,7 +250,7 @@ test.each([
   ["gRPC", openStream],
   ["Connect", openConnectStream],
 ])(
-  "a client that sends many megabytes of messages by %s is not a flood",
+  "a client that sends many megabytes of messages by %s does not count as a flood",
   async (_protocol, open) => {
     await using server = await serving({ maxConnectRequestBytes: 8 * 1024 * 1024 });
     await using stream = await open(server.address);
@@ -265,13 +266,13 @@ test.each([
   },
 );
 
-test("a client that sends 800,000 small messages, each in a frame, is not a flood", async () => {
+test("a client that sends 800,000 small messages, each in a frame, does not count as a flood", async () => {
   await using server = await serving();
   await using peer = rawPeer(server.listener.port);
   peer.write(startOfCall);
   const served = record(await server.next());
   const message = http2Frame(frameTypes.data, 0, 1, Buffer.of(0, 0, 0, 0, 3, 0x10, 0x80, 0x01));
-  const each = 200_000; // Their DATA leaves room in the stream's window, and the headers of all frames have 7.2 MB.
+  const each = 200_000; // Their DATA (1.6 MB) fits in the stream's window. The headers of all 800,000 frames are 7.2 MB.
   for (let sent = each; sent <= 4 * each; sent += each) {
     peer.write(Buffer.alloc(each * message.length, message));
     await until(() => served.messages.length === sent || server.errors.length > 0);
@@ -279,7 +280,7 @@ test("a client that sends 800,000 small messages, each in a frame, is not a floo
   expect(server.errors).toEqual([]);
 });
 
-test("a client that cancels 256 calls at once, again and again, is not a flood", async () => {
+test("a client that cancels 256 calls at once, again and again, does not count as a flood", async () => {
   await using server = await serving({ maxStreamsPerConnection: 257 });
   await using call = rawCall(server.address);
   const served = echo(await server.next());
@@ -305,7 +306,7 @@ test("a client that cancels 256 calls at once, again and again, is not a flood",
   expect(server.errors).toEqual([]);
 });
 
-test("a client whose canceled calls and the calls after them arrive together is not a flood", async () => {
+test("a client whose canceled calls arrive together with its next calls does not count as a flood", async () => {
   await using server = await serving({ maxStreamsPerConnection: 65 });
   await using peer = rawPeer(server.listener.port);
   peer.write(startOfCall);

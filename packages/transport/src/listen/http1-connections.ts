@@ -5,14 +5,14 @@ import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** Time for a refused client to send its request, which is answered with the refusal, in ms. */
+/** Time that a refused client has to send its request, whose response is the refusal, in ms. */
 const farewellMs = 1_000;
 
 /** Limits of HTTP/1.1 connections, shared with HTTP/2 connections and WebSockets. */
 export interface Http1Limits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
-  /** Returns the number of connections of other kinds. */
+  /** Returns the number of HTTP/2 connections and WebSockets. */
   readonly others: () => number;
   readonly byNetwork: NetworkCounts;
   /** Counts refused connections. */
@@ -21,8 +21,8 @@ export interface Http1Limits {
 }
 
 /**
- * The open HTTP/1.1 connections of a listener. A refused connection gets the error as the response to its request; if it
- * becomes a WebSocket, it gets a close code instead, because a page can read only that.
+ * The open HTTP/1.1 connections of a listener. A refused client receives the error as the response to its request. If the
+ * request opens a WebSocket, the client receives a close code instead, because a page can read nothing else.
  */
 export class Http1Connections {
   readonly #limits: Http1Limits;
@@ -51,12 +51,12 @@ export class Http1Connections {
     socket.once("close", () => this.release(socket));
   }
 
-  /** Returns why a connection is refused; undefined if it is not. */
+  /** Returns why a connection is refused; undefined if the connection is admitted. */
   refusalOf(socket: Socket): string | undefined {
     return this.#refused.get(socket);
   }
 
-  /** Stops counting a connection: it has closed, or counts as a WebSocket. */
+  /** Stops counting a connection, because it has closed or counts as a WebSocket. */
   release(socket: Socket): void {
     this.#counted.get(socket)?.();
     this.#counted.delete(socket);

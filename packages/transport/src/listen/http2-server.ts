@@ -15,13 +15,13 @@ import { joinHostPort } from "../stream/address.ts";
 import type { ConnectionGate } from "./connection-gate.ts";
 import type { ListenTls } from "./listen-options.ts";
 
-/** Longest TLS handshake, in ms. */
+/** Maximum time for a TLS handshake, and for the first bytes of a connection in plain text, in ms. */
 const handshakeMs = 10_000;
 
 /**
- * Streams in a row that node:http2 may refuse before it ends the connection. It counts a stream that the peer has reset
- * until all bytes of the same read are parsed, so it also refuses streams of a peer that keeps to the limit and replaces
- * many streams at once. As many as the resets that it accepts at once.
+ * Streams in a row that node:http2 may refuse before it ends the connection. A stream that the peer has reset still counts
+ * as open until all bytes of the same read are parsed. So node:http2 also refuses streams of an honest peer that resets many
+ * streams and opens as many others at once. The value is the number of resets that node:http2 accepts at once.
  */
 const maxSessionRejectedStreams = 1_000;
 
@@ -53,8 +53,8 @@ export function createHttp2Server(
       rejectUnauthorized: clients === "required",
       handshakeTimeout: handshakeMs,
       minVersion: "TLSv1.2",
-      // With `allowHTTP1` node:http2 wraps every stream for its "request" event, Process streams
-      // too. Without it, HTTP/1.1 connections emit "unknownProtocol", whose listener handles them.
+      // With `allowHTTP1`, node:http2 would wrap every stream for its "request" event, even Process streams.
+      // Without it, HTTP/1.1 connections emit "unknownProtocol", whose listener handles them.
       ALPNCallback: ({ protocols }) =>
         ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
     });
@@ -67,7 +67,7 @@ export function createHttp2Server(
   }
 }
 
-/** Address that a server listens on. */
+/** Address of a server, or the file of its Unix domain socket. */
 type Place = { readonly host: string; readonly port: number } | { readonly path: string };
 
 /**
@@ -107,7 +107,7 @@ function listenOn(server: Server, place: Place, backlog: number): Promise<number
 
 /** Returns true if `path` is a socket that no process listens on. */
 async function isAbandoned(path: string): Promise<boolean> {
-  // Connecting to a file of another kind is refused, too.
+  // A file of another kind also refuses connections.
   if (!(await lstat(path)).isSocket()) {
     return false;
   }
@@ -125,7 +125,7 @@ async function isAbandoned(path: string): Promise<boolean> {
 const http2Preface = Buffer.from("PRI");
 
 /**
- * Creates the server that accepts connections, each paused until the gate starts it. Over TLS the handshake (ALPN)
+ * Creates the server that accepts connections. Each is paused until the gate starts it. Over TLS, the handshake (ALPN)
  * distinguishes HTTP/2 from HTTP/1.1.
  *
  * @param onConnection Called when the connection may be read.
@@ -135,7 +135,7 @@ export function createFrontServer(
   onConnection: (socket: Socket) => void,
 ): Server {
   return createNetServer({ pauseOnConnect: true }, (socket) => {
-    // Never removed: an error may arrive while no server listens for it.
+    // This listener stays, because an error may arrive while no server listens for errors.
     socket.on("error", () => socket.destroy());
     gate.admit(socket, () => onConnection(socket));
   });
@@ -144,8 +144,8 @@ export function createFrontServer(
 /**
  * Distinguishes HTTP/2 from HTTP/1.1 by the first bytes of a connection in plain text.
  *
- * @param idleConnectionMs A connection that sends nothing is closed after this time, at most 10 s;
- *   0 for 10 s.
+ * @param idleConnectionMs A connection that sends nothing is closed after this time, but after at most 10 s;
+ *   0 means 10 s.
  */
 export function sniff(
   socket: Socket,
@@ -170,7 +170,7 @@ export function sniff(
     socket.off("readable", onReadable);
     socket.setTimeout(0);
     socket.removeAllListeners("timeout");
-    // Not earlier: "readable" would be emitted again for the same bytes.
+    // Only now: with the listener above, "readable" would be emitted again for these bytes.
     socket.unshift(first);
     (isHttp2 ? http2 : http1)(socket);
   };
@@ -188,7 +188,7 @@ export function trackSockets(
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
     if (probeMs > 0) {
-      // Detects a dead peer when HTTP/2 pings cannot: during a handshake, or after a GOAWAY.
+      // Detects a dead peer where HTTP/2 pings cannot: during a handshake, or after a GOAWAY.
       socket.setKeepAlive(true, probeMs);
     }
   });

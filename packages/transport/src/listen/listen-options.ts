@@ -15,8 +15,8 @@ export interface ListenTls {
   /** Authorities that client certificates are verified against. Default: the system's store. */
   readonly ca?: string | Uint8Array | ReadonlyArray<string | Uint8Array> | undefined;
   /**
-   * Client certificates (mTLS): `required`, `optional` or `none`. `optional` accepts clients
-   * without a certificate, or with one that does not verify: their `peer.certificate` is undefined.
+   * Client certificates (mTLS): `required`, `optional` or `none`. `optional` also accepts clients
+   * without a certificate, and clients whose certificate does not verify: their `peer.certificate` is undefined.
    * Default `none`.
    */
   readonly clientCertificates?: "none" | "optional" | "required" | undefined;
@@ -36,20 +36,23 @@ export interface ByteCall {
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
   /**
-   * Sends a response: protobuf, framed by `envelope`. Its memory must not change afterwards.
+   * Sends a response: its protobuf, framed by `envelope`. The bytes must not change afterwards.
    *
-   * @returns False if the caller does not keep up: await `drained` before the next response.
+   * @returns False if the caller reads too slowly: await `drained` before the next response.
    */
   send(framed: Uint8Array): boolean;
-  /** Resolves once every response has been passed to the network, or the caller has disconnected. */
+  /**
+   * Call it after `send` has returned false. Resolves once all responses have been passed to the network, or the caller has
+   * disconnected.
+   */
   drained(): Promise<void>;
 }
 
 /**
- * Answers a call of a method with one request and many responses, in bytes, so that a response for
- * many callers is encoded once. The call ends when the promise settles, with its error if it rejects.
+ * Answers a call that has one request and many responses. It sends the responses in bytes, so that a response for
+ * many callers is encoded once. The call ends when the promise settles: if it rejects, with its error.
  *
- * @param request The request's protobuf.
+ * @param request The request in protobuf.
  */
 export type ByteStream = (request: Uint8Array, call: ByteCall) => Promise<void>;
 
@@ -62,26 +65,26 @@ export interface ServedFile {
   readonly gzip?: Uint8Array | undefined;
 }
 
-/** A protocol over WebSockets, other than that of Process streams. */
+/** A protocol over WebSockets, other than the protocol of Process streams. */
 export interface WebSocketRoute {
   /** Sub-protocol that clients must offer. */
   readonly subprotocol: string;
-  /** Maximum size of a message, in bytes. For a larger one, the socket calls `onTooLarge`. */
+  /** Maximum size of a message, in bytes. For a larger message, the socket calls `onTooLarge`. */
   readonly maxMessageBytes: number;
-  /** Takes over an open socket, of an allowed origin. Called synchronously; it must not throw. */
+  /** Takes over an open socket whose page, if it has one, is of an allowed origin. Called synchronously; it must not throw. */
   accept(socket: Socket, peer: Peer): void;
 }
 
 /** Options of `listen`. */
 export interface ListenOptions extends Partial<ListenLimits> {
-  /** Called synchronously with each Process stream, of any protocol. Must not throw. */
+  /** Called synchronously with each Process stream, whatever its protocol. Must not throw. */
   readonly onStream: (stream: ServerStream) => void;
   /** Adds further services to the same port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
   /**
-   * Admits a call of `routes` before its request is read. It returns a function to call once when
-   * the call has ended, or throws the error to refuse the call with; a ConnectError's metadata is
-   * sent too. Default: admits every call.
+   * Admits a call of `routes` before its request is read: returns a function that the listener calls once the call has
+   * ended. To refuse the call, it throws the error; the metadata of a ConnectError is sent, too. Default: admits every
+   * call.
    */
   readonly onCall?: ((call: RouteCall) => () => void) | undefined;
   /**
@@ -99,8 +102,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
    */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Methods of `routes`, by path, that are answered in bytes if the caller accepts them binary,
-   * uncompressed and without a deadline. Default: none.
+   * Methods of `routes`, by path, that are answered in bytes if the request is binary and uncompressed and has no
+   * deadline. Default: none.
    */
   readonly byteStreams?: ReadonlyMap<string, ByteStream> | undefined;
   /** Accepts WebSockets of other protocols, by path. Default: none. */
@@ -108,8 +111,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
   /** Files to serve to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /**
-   * Account of undelivered bytes that the listeners of a process share, with limits of its own; its owner stops it.
-   * Default: one of the listener's own.
+   * Counts the undelivered bytes of several listeners together, with its own limits; its owner stops it.
+   * Default: the listener counts its own.
    */
   readonly buffered?: BufferedBytes | undefined;
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */
@@ -124,7 +127,7 @@ export interface ListenOptions extends Partial<ListenLimits> {
 
 /** Options of `Listener.close`. */
 export interface CloseOptions {
-  /** Time until open streams are ended, in ms. Default 1,000. */
+  /** Time after which open streams are ended, in ms. Default 1,000. */
   readonly graceMs?: number | undefined;
 }
 
@@ -136,9 +139,9 @@ export interface Listener extends AsyncDisposable {
   readonly port: number;
   /** `http://host:port`, `https://host:port` or `unix:/path`. */
   readonly url: string;
-  /** Open connections, including HTTP/1.1. */
+  /** Number of open connections, including HTTP/1.1 and WebSockets. */
   readonly connections: number;
-  /** Open Process streams of all protocols. */
+  /** Number of open Process streams of all protocols. */
   readonly streams: number;
   /** Undelivered bytes of all streams and calls, which `maxBufferedBytes` limits. */
   readonly bufferedBytes: number;
@@ -146,7 +149,7 @@ export interface Listener extends AsyncDisposable {
   readonly refusals: ReadonlyMap<string, number>;
   /**
    * Refuses new connections and streams, waits until the open streams have ended or `graceMs` have
-   * passed, then ends the rest. Idempotent. Resolves when every socket is closed.
+   * passed, then ends the streams that are still open. Idempotent. Resolves when every socket is closed.
    */
   close(options?: CloseOptions): Promise<void>;
 }

@@ -72,7 +72,7 @@ describe("a listener", () => {
     await until(() => server.listener.connections === 1);
   });
 
-  test("serves a hundred streams of one connection, each in order", async () => {
+  test("serves a hundred streams of one connection, and answers each in order", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     record(await server.next());
@@ -113,7 +113,7 @@ describe("a listener", () => {
     expect(errorOf(error).message).toContain(expected);
   });
 
-  test("names a port in use and the remedy", async () => {
+  test("fails on a port in use, with the remedy", async () => {
     await using server = await serving();
     const { port } = server.listener;
     const error = await listen({ onStream: () => {}, port }).catch((thrown) => thrown);
@@ -134,10 +134,14 @@ describe("a request other than a gRPC call of Process", () => {
   });
 
   test.each([
-    ["an unknown path is 404", { ":path": "/", "content-type": "text/plain" }, 404],
-    ["another method is 405", { ":method": "PUT" }, 405],
-    ["another content type is 415", { "content-type": "text/plain" }, 415],
-    ["gRPC in an unknown encoding is 415", { "content-type": "application/grpc+thrift" }, 415],
+    ["to an unknown path gets 404", { ":path": "/", "content-type": "text/plain" }, 404],
+    ["with another method gets 405", { ":method": "PUT" }, 405],
+    ["with another content type gets 415", { "content-type": "text/plain" }, 415],
+    [
+      "over gRPC in an unknown encoding gets 415",
+      { "content-type": "application/grpc+thrift" },
+      415,
+    ],
   ])("%s", async (_name, headers, status) => {
     await using server = await serving();
     await using call = rawCall(server.address, headers);
@@ -148,7 +152,7 @@ describe("a request other than a gRPC call of Process", () => {
     expect(server.errors).toEqual([]);
   });
 
-  test("that arrives with hundreds of others waits, so that few are answered in a turn", async () => {
+  test("that arrives with hundreds of other requests waits, so that few are answered in a turn", async () => {
     const answers = new Map<number, number>();
     let turn = 0;
     let timer = setImmediate(function count() {
@@ -179,7 +183,7 @@ describe("a request other than a gRPC call of Process", () => {
     expect(Math.max(...answers.values())).toBeLessThan(40);
   });
 
-  test("closes its stream even if the client leaves the request open", async () => {
+  test("closes its stream even if the client never ends the request", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {
       ":path": "/nothing",
@@ -192,7 +196,7 @@ describe("a request other than a gRPC call of Process", () => {
 });
 
 describe("hostile connections", () => {
-  test("bytes that are not HTTP/2 close their connection, are reported and affect no other", async () => {
+  test("bytes that are not HTTP/2 close their connection and are reported, and other connections stay open", async () => {
     await using server = await serving();
     await using stream = await openStream(server.address);
     const client = record(stream);
@@ -257,7 +261,7 @@ describe("hostile connections", () => {
       peer.write(
         startOfCall,
         http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(8)), // node:http2 waits for the last stream.
-        // A CONTINUATION of no headers: node:http2 stops reading.
+        // A CONTINUATION that follows no HEADERS: node:http2 stops reading.
         http2Frame(frameTypes.continuation, frameFlags.endHeaders, 3),
       );
       const served = record(await server.next());
@@ -269,7 +273,7 @@ describe("hostile connections", () => {
     },
   );
 
-  test("a peer that leaves its side of the connection open does not keep the socket open", async () => {
+  test("a socket is closed even if the peer leaves its side of the connection open", async () => {
     await using server = await serving({ idleConnectionMs: 20 });
     const silent = connectTcp({
       port: server.listener.port,
@@ -334,7 +338,7 @@ describe("hostile connections", () => {
   });
 
   test.each(["maxConnections", "maxConnectionsPerAddress"])(
-    "a connection above %s is refused with the reason, and the others continue",
+    "a connection above %s is refused with the reason, and all other connections stay open",
     async (limit) => {
       await using server = await serving({ [limit]: 1 });
       await using first = await openStream(server.address);
@@ -399,7 +403,7 @@ describe("hostile connections", () => {
     }
   });
 
-  test("a stream above maxStreamsPerConnection waits or is refused, and the others continue", async () => {
+  test("a stream above maxStreamsPerConnection waits or is refused, and the other streams continue", async () => {
     await using server = await serving({ maxStreamsPerConnection: 2 });
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -411,7 +415,7 @@ describe("hostile connections", () => {
 });
 
 describe("closing", () => {
-  test("lets streams end within the grace period and refuses new ones", async () => {
+  test("lets open streams end within the grace period and refuses new streams", async () => {
     const server = await serving();
     await using call = rawCall(server.address);
     const goaway = once(call.session, "goaway");
@@ -443,7 +447,7 @@ describe("closing", () => {
     expect([server.listener.connections, server.listener.streams]).toEqual([0, 0]);
   });
 
-  test("is idempotent, and a shorter grace wins", async () => {
+  test("is idempotent, and the shorter of two grace periods applies", async () => {
     const server = await serving();
     await using stream = await openStream(server.address);
     record(stream);

@@ -30,7 +30,7 @@ const defaultHost = "127.0.0.1";
 /** Default of `CloseOptions.graceMs`. */
 const defaultGraceMs = 1_000;
 
-/** Bytes of unused buffers for large messages that a listener keeps: enough for forty messages of 214 KB. */
+/** Bytes of the unused buffers that a listener keeps for large messages: enough for forty messages of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;
 
 /** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
@@ -39,14 +39,14 @@ const spareSockets = 256;
 /**
  * Listens for Process streams and for the calls of `routes`.
  *
- * gRPC calls of Process use this package's own framing. Calls of the same service over the Connect
- * and gRPC-Web protocols go through Connect and reach the same `onStream`.
+ * gRPC calls of Process use this package's own framing. Calls of Process over the Connect
+ * and gRPC-Web protocols go through the library Connect, and `onStream` receives their streams, too.
  *
  * @throws DmEnvRpcError if the port cannot be listened on, or a certificate cannot be used.
  * @throws RangeError if a limit is out of range.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  // Clients load this module, too, but not the libraries that only a listener needs.
+  // Clients load this module, too, so it imports late the libraries that only a listener needs.
   const [{ acceptWebSockets }, { createRoutes }] = await Promise.all([
     import("./accept-web-sockets.ts"),
     import("./routes.ts"),
@@ -110,7 +110,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     pingIntervalMs,
     buffered,
     isAllowed,
-    // A refused connection was counted before its request to upgrade.
+    // Does not count in `refusals`: `http1.add` counted the connection when it refused it.
     refusal: (address) => {
       if (connections.count + webSockets.size + http1.count >= maxConnections) {
         return tooManyConnections("", "maxConnections", maxConnections);
@@ -257,9 +257,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 }
 
 /**
- * Returns the file of the Unix domain socket that `host` names; undefined if it is another host.
+ * Returns the file of the Unix domain socket that `host` names; undefined if `host` names no Unix domain socket.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT if the file cannot be listened on.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the path is malformed, or if the listener has TLS.
  */
 function listenPath(host: string, hasTls: boolean): string | undefined {
   if (socketPath(host) === undefined) {
@@ -274,7 +274,7 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
   return parseAddress(host).path;
 }
 
-/** Returns the function that closes a listener in steps: it refuses connections, refuses streams, ends streams, and closes sockets. */
+/** Returns the function that closes a listener in steps: it refuses new connections, refuses new streams, ends open streams, and closes all sockets. */
 function createClose(
   server: Server,
   gate: ConnectionGate,
@@ -286,7 +286,8 @@ function createClose(
   let closed: Promise<void> | undefined;
   const cut = (): void => {
     connections.destroy();
-    // Deferred so that each destroyed connection can send its GOAWAY. Some sockets never spoke HTTP/2.
+    // Deferred so that each destroyed connection can send its GOAWAY. `connections` does not have the sockets that never spoke
+    // HTTP/2.
     setImmediate(() => {
       for (const socket of sockets) {
         socket.destroy();

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import type { ServedFile } from "./listen-options.ts";
 
-/** The page may load from and call only its own server, and show pictures that it has received. */
+/** Lets the page load files from its own server only, call only that server, and show pictures that it has received. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -31,7 +31,7 @@ const contentTypes = {
 } as const;
 
 /**
- * Reads the files of a page, by the path at which a listener serves them.
+ * Reads the files of a page. Their keys are the paths at which a listener serves them.
  *
  * @param folder The folder to which `npm run build` copies the page.
  * @throws Error if the page was not built.

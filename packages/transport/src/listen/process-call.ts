@@ -19,7 +19,7 @@ export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
   );
 }
 
-/** Peer of an HTTP connection, without the metadata of a call. */
+/** The peer of an HTTP connection: a `Peer` without the metadata of a call. */
 export type HttpPeer = Pick<Peer, "address" | "certificate">;
 
 /** Returns the peer at the other end of a socket. */
@@ -32,7 +32,7 @@ export function peerOfSocket(socket: Socket): HttpPeer {
   };
 }
 
-/** Returns the peer's verified certificate in DER; undefined without one. */
+/** Returns the peer's verified certificate in DER; undefined if the peer has none. */
 function certificateOf(socket: Socket): Uint8Array | undefined {
   if (!(socket instanceof TLSSocket) || !socket.authorized) {
     return undefined;
@@ -54,7 +54,7 @@ export function peerOf(connection: HttpPeer, headers: IncomingHttpHeaders): Peer
   };
 }
 
-/** Returns the headers of a call without those of the protocol itself. */
+/** Returns the headers of a call, without the protocol's own headers. */
 export function metadataOf(headers: IncomingHttpHeaders): ReadonlyMap<string, string> {
   const metadata = new Map<string, string>();
   for (const [name, value] of Object.entries(headers)) {

@@ -6,8 +6,8 @@ import { trailersOf } from "../http2/grpc-status.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
 
 /**
- * Returns the error for a gRPC call in an unsupported compression; undefined if its messages can be
- * read.
+ * Returns the error for a gRPC call with an unsupported compression; undefined if the compression is
+ * supported.
  */
 export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError | undefined {
   const encoding = headers["grpc-encoding"];
@@ -20,7 +20,7 @@ export function unsupportedEncoding(headers: IncomingHttpHeaders): DmEnvRpcError
   );
 }
 
-/** Answers a gRPC call with only an error. */
+/** Answers a gRPC call with an error only. */
 export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
   http2.respond(
     {

@@ -51,29 +51,29 @@ const plainText = { "content-type": "text/plain; charset=utf-8" };
 const requestHeadMs = 10_000;
 
 /**
- * Calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each, most of it after the start:
- * hundreds that arrive at once would stop all streams.
+ * Maximum number of calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each call, most of
+ * it after the start: hundreds of calls that arrive at once would stop all streams.
  */
 const callsPerTurn = 16;
 
 /** Options of `createRoutes`. */
 export interface RoutesOptions {
   readonly routes: (router: ConnectRouter) => void;
-  /** Bytes of a request of a service that sets no `readMaxBytes`. */
+  /** Maximum size of a request to a service that sets no `readMaxBytes`, in bytes. */
   readonly maxRequestBytes: number;
-  /** Idle time after which an HTTP/1.1 connection is closed; 0 disables this. */
+  /** Idle time after which an HTTP/1.1 connection is closed; 0 disables the limit. */
   readonly idleConnectionMs: number;
-  /** Concurrent calls, without Process calls, whose streams are counted elsewhere. */
+  /** Maximum number of concurrent calls. Calls of Process count only over HTTP/1.1. */
   readonly maxCalls: number;
-  /** Idle time after which a call whose request has not ended is reset; 0 disables this. */
+  /** Idle time after which a call whose request has not ended is reset; 0 disables the limit. */
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
-  /** Limits the rate of HTTP/1.1 requests. The listener itself limits that of HTTP/2 streams. */
+  /** Limits the rate of HTTP/1.1 requests. The listener itself limits the rate of HTTP/2 streams. */
   readonly rates: RequestRates;
   /** Counts calls that `maxCalls` refuses. */
   readonly refusals: RefusalCounts;
   /**
-   * Admits a call before its request is read, or throws the error to refuse it with. Not called for
+   * Admits a call before its request is read. To refuse the call, it throws the error. Not called for
    * Process.
    */
   readonly onCall?: ListenOptions["onCall"] | undefined;
@@ -83,22 +83,22 @@ export interface RoutesOptions {
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Decides whether a page of the request's origin may make the request. */
   readonly isAllowed: OriginCheck;
-  /** Returns why an HTTP/1.1 connection is refused; undefined if it is not. */
+  /** Returns why an HTTP/1.1 connection is refused; undefined if the connection is admitted. */
   readonly refusalOf: (socket: Socket) => string | undefined;
   /** Handles an HTTP/1.1 request to upgrade to a WebSocket. */
   readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
   readonly onError: (error: Error) => void;
 }
 
-/** Handler of the calls of a path. */
+/** Handles the calls of a path. */
 interface RouteHandler {
   readonly requestPath: string;
   readonly handle: UniversalHandlerFn;
-  /** Answers calls in bytes, in the protocols that it supports. */
+  /** Answers in bytes the calls that `byteProtocolOf` supports. */
   readonly bytes: ByteStream | undefined;
 }
 
-/** Connect's router, served by the listener. */
+/** Serves the calls of a router of Connect. */
 export interface Routes {
   handle(
     http2: ServerHttp2Stream,
@@ -108,7 +108,7 @@ export interface Routes {
   ): void;
   /** Serves a connection whose client speaks HTTP/1.1. */
   handleHttp1(socket: Socket): void;
-  /** Refuses new HTTP/1.1 requests; each connection closes with its response. */
+  /** Refuses new HTTP/1.1 requests. Each connection closes after its current response. */
   drain(): void;
 }
 
@@ -116,13 +116,13 @@ export interface Routes {
  * Serves a Connect router, request by request.
  *
  * node:http2's "request" event would also wrap the streams of Process, so this creates the request
- * and the response only for the streams that need them. Connect's own adapter writes to the
- * console; this one calls `onError`.
+ * and the response only for the streams that need them. Connect's own adapter would write errors to the
+ * console; this function calls `onError` instead.
  */
 export function createRoutes(options: RoutesOptions): Routes {
   const router = createConnectRouter({
-    // Requests may be compressed. Responses never are, because it costs far more than it saves;
-    // Connect's default would compress from 1 KiB.
+    // Requests may be compressed. Responses are not, because compressing them costs far more than it saves;
+    // Connect's default would compress responses from 1 KiB.
     acceptCompression: [compressionGzip],
     compressMinBytes: Number.POSITIVE_INFINITY,
     readMaxBytes: options.maxRequestBytes,
@@ -196,8 +196,8 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 
   /**
-   * HTTP/1.1 connections without a request, with their timeouts: node:http has such a timeout only
-   * if it listens itself.
+   * HTTP/1.1 connections without a request, with their timeouts. node:http has such a timeout itself, but only for
+   * servers that listen.
    */
   const idle = new Map<Socket, NodeJS.Timeout>();
   let draining = false;
@@ -287,11 +287,11 @@ export function createRoutes(options: RoutesOptions): Routes {
   });
   http1.on("clientError", (error, socket) => {
     options.onError(error);
-    // A client that speaks TLS to a port in plain text gets an error in plain text.
+    // A client that speaks TLS to a plain-text port receives an error in plain text.
     socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
   });
 
-  /** Resets a call that is silent for `idleCallMs` before its request has ended. */
+  /** Resets a call that sends nothing for `idleCallMs` before its request has ended. */
   const lookAfter = (http2: ServerHttp2Stream): void => {
     http2.setTimeout(options.idleCallMs, () => {
       if (!http2.readableEnded) {
@@ -346,7 +346,7 @@ export function createRoutes(options: RoutesOptions): Routes {
         setHeaders(response, corsHeaders(headers, options.isAllowed));
         const values = createContextValues();
         setPeer(values, peer);
-        // The response ends the call, so a client that never ends its request does not keep the
+        // The end of the response ends the call. So a client that never ends its request does not keep the
         // stream open.
         http2.once("wantTrailers", () => {
           const timer = setTimeout(() => http2.close(), goodbyeMs).unref();
@@ -383,7 +383,7 @@ export function createRoutes(options: RoutesOptions): Routes {
 }
 
 /**
- * Returns true for an upgrade to a WebSocket; other upgrades, such as h2c, are answered as plain
+ * Returns true for an upgrade to a WebSocket. Requests with other upgrades, such as h2c, are answered as plain
  * requests.
  */
 function isWebSocket(request: IncomingMessage): boolean {
@@ -391,8 +391,8 @@ function isWebSocket(request: IncomingMessage): boolean {
 }
 
 /**
- * Reads the body of a request. A reader that stops early, at a message that is too large, leaves
- * the stream open for the responses still to send; the rest of the body is dropped.
+ * Reads the body of a request. If a reader stops early, at a message that is too large, the stream stays open
+ * for responses that are not sent yet, and the rest of the body is dropped.
  */
 async function* bodyOf(
   request: IncomingMessage | Http2ServerRequest,
@@ -406,7 +406,7 @@ async function* bodyOf(
   }
 }
 
-/** Removes a deadline that is longer than a timer can wait (24.8 days), with which Connect would end the call at once. */
+/** Removes a deadline beyond the longest timer (24.8 days), because Connect would end the call at once. */
 function dropEndlessTimeout(header: Headers): void {
   const [, count, unit] = /^(\d+)([HMS])$/.exec(header.get("grpc-timeout") ?? "") ?? [];
   const unitMs = { H: 3_600_000, M: 60_000, S: 1_000 }[unit ?? ""] ?? 0;

@@ -15,44 +15,50 @@ import { windowBytes } from "../limits/limits.ts";
 import { ConnectionWindows } from "./connection-windows.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** Time for the peer of a refused or ended connection to read the reason and close its side. */
+/** Time that the peer of a refused or ended connection has to read the reason and to close its side. */
 const farewellMs = 1_000;
 
-/** An idle connection is checked this many times before it is closed. */
+/** Number of checks in a row that must find a connection idle before it is closed. */
 const idleChecks = 4;
 
 /**
- * Bytes that a connection may send at once in addition to messages and the headers of its streams. An honest peer sends
- * DATA to streams that have just ended, a window of it at most, and frames such as WINDOW_UPDATE and PING, for which
- * `otherBytesPerSecond` is plenty.
+ * Bytes that a connection may send at once in addition to messages and the headers of its streams. An honest peer may still
+ * send DATA to streams that have just ended, but at most a window.
  */
 const otherBytes = windowBytes;
+
+/**
+ * Bytes per second that a connection may send in addition to messages and the headers of its streams: plenty for frames such
+ * as WINDOW_UPDATE and PING.
+ */
 const otherBytesPerSecond = 1024 * 1024;
 
-/** The header of a frame (RFC 9113, section 4.1). */
+/** Bytes of a frame's header (RFC 9113, section 4.1). */
 const frameHeaderBytes = 9;
 
-/** Bytes of headers that a stream may send. */
+/** Bytes of headers that each stream may send without counting as other bytes. */
 const headerBytes = 16 * 1024;
 
 /** Streams that may fail in node:http2, because their headers are invalid or too large, before a connection is suspect. */
 const failedStreams = 16;
 
-/** As `otherBytes`, for a suspect connection. Headers that fail are decoded to the end, at 20 ms for a megabyte. */
+/** Value of `otherBytes` for a suspect connection. Invalid headers are decoded to the end, which takes 20 ms for a megabyte. */
 const suspectOtherBytes = 256 * 1024;
 
-/** As many other bytes as a stream that is refused counts for: each takes about 0.1 ms. */
+/** Other bytes that a refused stream counts as: refusing it takes about 0.1 ms. */
 const refusedStreamBytes = 4 * 1024;
 
-/** GOAWAY frames that a peer may send: a client that shuts down sends two. Each costs node:http2 an event. */
+/** Maximum number of GOAWAY frames of a peer. A client that shuts down sends two, and node:http2 emits an event for each. */
 const mostGoaways = 16;
 
-/** Time between two checks for floods, and the shorter one for `alertMs` after a sign of a flood. */
+/** Time between two checks for floods. */
 const calmCheckMs = 100;
+
+/** Time between two checks for floods during `alertMs` after a sign of a flood. */
 const alertCheckMs = 10;
 const alertMs = 10_000;
 
-/** The checks take at most one part in `checkShare` of the thread's time. */
+/** Checks for floods take at most 1/100 of the thread's time. */
 const checkShare = 100;
 
 /** One HTTP/2 connection of a listener. */
@@ -62,15 +68,15 @@ export interface ServerConnection {
   readonly address: string;
   /** The peer's verified certificate, DER. */
   readonly certificate: Uint8Array | undefined;
-  /** True for a connection above a limit, whose streams are refused. */
+  /** True if the connection is above a limit: its streams are refused. */
   readonly refused: boolean;
-  /** Undelivered bytes of its streams. */
+  /** Undelivered bytes of the connection's streams. */
   readonly buffered: ConnectionBytes;
   /** Returns the error once the connection is lost. */
   failure(): Error | undefined;
-  /** Counts a stream as open until `streamClosed`, and the DATA that it receives. */
+  /** Counts a stream as open until `streamClosed`, and counts the DATA that it receives. */
   streamOpened(http2: ServerHttp2Stream): void;
-  /** Counts an open stream as refused: a connection with thousands of them is ended. */
+  /** Counts an open stream as refused. A connection with thousands of refused streams is ended. */
   streamRefused(): void;
   streamClosed(): void;
 }
@@ -80,9 +86,9 @@ export interface ConnectionLimits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
   readonly maxStreamsPerConnection: number;
-  /** Returns the number of connections that are not HTTP/2 but count as well. */
+  /** Returns the number of connections that are not HTTP/2 but also count for `maxConnections`. */
   readonly others: () => number;
-  /** Counts of all connections, also of those that are not HTTP/2. */
+  /** Counts of all connections, including those that are not HTTP/2. */
   readonly byNetwork: NetworkCounts;
   /** Counts refused connections. */
   readonly refusals: RefusalCounts;
@@ -96,15 +102,18 @@ export interface ConnectionLimits {
 
 interface Entry extends ServerConnection {
   readonly socket: Socket;
-  /** Number of open streams, or of those that were open when the session ended. */
+  /** Number of open streams; once the session has ended, of the streams that were open then. */
   streams: number;
   /** Number of streams opened so far. */
   opened: number;
   /** Number of streams refused so far. */
   refusedStreams: number;
-  /** Bytes of DATA received so far, with the header of each frame up to the size of its DATA. */
+  /**
+   * Bytes of DATA received so far. Each frame also adds its header of 9 bytes, or as many bytes as it has DATA if that is
+   * less.
+   */
   dataBytes: number;
-  /** Other bytes that no longer count, because they arrived slowly. */
+  /** Number of other bytes that no longer count, because they arrived slowly. */
   forgivenBytes: number;
   idle: number;
   pinged: boolean;
@@ -115,7 +124,7 @@ interface Entry extends ServerConnection {
   readonly cut: () => void;
 }
 
-/** HTTP/2 connections of a listener: counts them, pings them, and closes idle ones and those that flood. */
+/** The HTTP/2 connections of a listener. Counts and pings them, and closes connections that are idle or flood. */
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
@@ -181,7 +190,7 @@ export class ServerConnections {
         entry.streams += 1;
         entry.opened += 1;
         entry.idle = 0;
-        http2.push = countAndPush; // node:http2 calls it for each DATA frame.
+        http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
       },
       streamRefused: () => {
         entry.refusedStreams += 1;
@@ -241,7 +250,7 @@ export class ServerConnections {
       : undefined;
   }
 
-  /** Sends every peer a GOAWAY; each connection closes with its last stream. */
+  /** Sends a GOAWAY to every peer. Each connection closes once its last stream has ended. */
   drain(): void {
     for (const { session } of this.#entries.values()) {
       session.close();
@@ -258,7 +267,7 @@ export class ServerConnections {
     }
   }
 
-  /** Stops the pings and the checks for idle connections. */
+  /** Stops the pings, and the checks for idle connections and floods. */
   stop(): void {
     for (const timer of this.#timers) {
       clearInterval(timer);
@@ -279,14 +288,14 @@ export class ServerConnections {
     }, ms).unref();
   }
 
-  /** Ends the connections that sent too many bytes beside their messages. */
+  /** Ends the connections that have sent too many bytes in addition to their messages. */
   #endFloods(nowMs: number): void {
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
     this.#floodsCheckedMs = nowMs;
     const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
     for (const entry of this.#entries.values()) {
       if (entry.session.destroyed) {
-        continue; // It has released its socket.
+        continue; // The session has released its socket.
       }
       const { opened, refusedStreams, dataBytes } = entry;
       const messageBytes = dataBytes + (opened - refusedStreams) * headerBytes;
@@ -316,8 +325,8 @@ export class ServerConnections {
   }
 
   /**
-   * Detects connections whose peer is lost. Without pings, only closing connections are probed: node:http2 forgets
-   * some of them, and their sockets are never read again (decision 14).
+   * Detects connections whose peer is lost. Without pings, only connections that are closing are probed. node:http2 forgets
+   * some of these and reads their sockets no more (decision 14).
    */
   #probe(withinMs: number): void {
     for (const entry of this.#entries.values()) {
@@ -343,7 +352,7 @@ export class ServerConnections {
     }
   }
 
-  /** The answer may have arrived while this process was busy: read the socket first. */
+  /** Reads the socket first, because the answer may have arrived while this process was busy. */
   #giveUpUnlessAnswered(entry: Entry, withinMs: number): void {
     setImmediate(() =>
       setImmediate(() => {
@@ -389,9 +398,9 @@ export class ServerConnections {
 const protocolError = -505;
 
 /**
- * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go breaks a rule, too, when
- * it closes a connection: its GOAWAY names its own last stream. So a peer that has opened streams may break one, unless it
- * has as many as it may: then it has opened one more.
+ * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a protocol
+ * error when it closes a connection: its GOAWAY names its own last stream. So a protocol error does not count if the peer has
+ * opened streams, unless `maxStreams` of them are open: then the peer has opened one stream too many.
  */
 function isViolation(error: Error, { opened, streams }: Entry, maxStreams: number): boolean {
   if (!("code" in error && "errno" in error)) {
@@ -402,7 +411,7 @@ function isViolation(error: Error, { opened, streams }: Entry, maxStreams: numbe
     : error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES";
 }
 
-/** Returns true if node:http2 did not report many streams, because they failed, or if messages arrive in too many pieces. */
+/** Returns true if many streams failed before node:http2 reported them, or if messages arrive in too many pieces. */
 function isSuspect({ session, opened, buffered }: Entry): boolean {
   const begun = ((session.state.lastProcStreamID ?? 0) + 1) / 2;
   return begun - opened > failedStreams || buffered.pieces > maxPieces;
