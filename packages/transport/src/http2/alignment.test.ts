@@ -31,7 +31,7 @@ function readOnce(learner: AlignmentLearner, bytes: Uint8Array): boolean {
   return ArrayBuffer.isView(data) && data.buffer === memory.buffer;
 }
 
-test("after a few messages of one size the tensors in them are views", () => {
+test("after a few messages of one size, their tensors are views", () => {
   for (const count of [1_000, 10_000, 100_000]) {
     const learner = new AlignmentLearner();
     const bytes = encoded(floats(count));
@@ -40,7 +40,7 @@ test("after a few messages of one size the tensors in them are views", () => {
   }
 });
 
-test("the offset is learned again for messages of another size, and not at all without floats", () => {
+test("the offset is learned again for messages of another size, and stays the same for messages without floats", () => {
   const learner = new AlignmentLearner();
   for (const bytes of [encoded(floats(1_000)), encoded(floats(20_000))]) {
     const views = Array.from({ length: 10 }, () => readOnce(learner, bytes));

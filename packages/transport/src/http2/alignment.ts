@@ -4,7 +4,7 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
 
 type Message = ProcessRequest | ProcessResponse | Malformed;
 
-/** The largest alignment of any element. */
+/** Largest alignment of any element, in bytes. */
 const maxLead = 8;
 
 /**
@@ -12,7 +12,7 @@ const maxLead = 8;
  *
  * A float tensor is a view only if its bytes are aligned; otherwise the codec copies it. The position of a
  * tensor depends on the message, but messages of one size on one stream mostly share a layout. So the
- * learner tries the eight offsets until no bytes are copied. If every offset copies some, it uses the offset with the
+ * learner tries the eight offsets until no bytes are copied. If bytes are copied at every offset, it uses the offset with the
  * fewest copied bytes.
  */
 export class AlignmentLearner {
@@ -43,7 +43,7 @@ export class AlignmentLearner {
   }
 }
 
-/** Bytes of float tensors that are copies instead of views. */
+/** Returns the size of the float tensors that are copies instead of views, in bytes. */
 function copiedBytes(message: Message, memory: ArrayBufferLike): number {
   if (message.case !== "step") {
     return 0;

@@ -3,10 +3,10 @@
 const stepBytes = 8 * 1024;
 
 /**
- * Buffers for large outgoing messages, reused once they are written.
+ * Buffers for large outgoing messages. Each is reused once its message is written.
  *
- * A large buffer is cheap to fill but expensive to allocate: it takes fresh pages from the kernel, and a
- * major garbage collection for every 64 MB. Without the pool a server that sends observations of 214 KB needs
+ * A large buffer is cheap to fill but expensive to allocate: it needs fresh pages from the kernel, and every
+ * 64 MB of them cause a major garbage collection. Without the pool a server that sends observations of 214 KB needs
  * about five times the CPU per step.
  */
 export interface BufferPool {
@@ -39,7 +39,7 @@ export function createBufferPool(maxKeptBytes: number): BufferPool {
         return;
       }
       if (keptBytes + size > maxKeptBytes) {
-        // The sizes in use may have changed: drop everything rather than keep sizes that are no longer used.
+        // The sizes in use may have changed, so this drops all buffers. Otherwise it might keep sizes that are no longer used.
         kept.clear();
         keptBytes = 0;
       }

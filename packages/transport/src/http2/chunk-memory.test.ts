@@ -7,7 +7,7 @@ import { ChunkMemory } from "./chunk-memory.ts";
 
 const frame = 16 * 1024;
 
-/** Chunks of one read: whole frames with their headers, and `more` bytes of the next. */
+/** Chunks of one read: whole frames with their headers, and `more` bytes of the next frame. */
 function read(frames: number, more = 0): Buffer[] {
   const buffer = new ArrayBuffer(frames * (9 + frame) + more);
   return Array.from({ length: frames }, (_, i) => Buffer.from(buffer, 9 + i * (9 + frame), frame));
@@ -30,7 +30,7 @@ function patient(): ChunkMemory {
 
 const isFreed = ([first]: readonly Buffer[]): boolean => first?.buffer.byteLength === 0;
 
-test("memory that was copied whole is freed once the next read arrives", () => {
+test("the memory of a read is freed if all of it was copied and the next read arrives", () => {
   const memory = patient();
   const [one, two] = [read(4), read(4)];
   copy(memory, one);
@@ -51,7 +51,7 @@ test.each([
   expect(isFreed(chunks)).toBe(false);
 });
 
-test("a few large messages are left to the garbage collector", () => {
+test("the memory of a few large messages is left to the garbage collector", () => {
   const memory = new ChunkMemory();
   const reads = Array.from({ length: 100 }, () => read(4));
   for (const chunks of reads) {

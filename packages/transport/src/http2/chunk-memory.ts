@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** The header of a frame (RFC 9113, section 4.1). */
+/** Bytes of a frame's header (RFC 9113, section 4.1). */
 const frameHeaderBytes = 9;
 
-/** Smaller buffers are not freed, because that would not pay for the call. */
+/** Size below which a buffer is not freed, because the call would cost more than it saves. */
 const leastBytes = 16 * 1024;
 
 /**
@@ -18,14 +18,16 @@ const patienceBytes = 8 * 1024 * 1024;
  *
  * Each read is one ArrayBuffer, and its chunks are views of it. The buffer is detached when a chunk of the next read
  * arrives, because node:http2 has then finished with it, and only if the bytes that were not copied can all be frame
- * headers: at most nine for each chunk. A payload of another stream adds its header and at least one byte, so the
- * uncopied bytes then exceed this bound, even if one header of the read was in the previous read.
+ * headers: at most nine bytes for each chunk. If the read also contains DATA of another stream, its header and at least one byte
+ * of its payload are uncopied, too, which exceeds the bound. That holds even if the first header of the read was in the
+ * previous read.
  */
 export class ChunkMemory {
   #patience = patienceBytes;
   #buffer: WeakRef<ArrayBuffer> | undefined;
-  /** Number of copied bytes of that buffer, and of the chunks that contained them. */
+  /** Number of bytes of `#buffer` that were copied. */
   #copiedBytes = 0;
+  /** Number of chunks that contained these bytes. */
   #chunks = 0;
 
   /** Records that a whole chunk was copied and no view of it remains. */

@@ -45,7 +45,7 @@ const transports: readonly (readonly [string, (baseUrl: string) => Transport])[]
   ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
 ];
 
-/** Requests that are sent one by one, each after the response to the last. */
+/** Requests that are sent one by one, each after the response to the previous request. */
 function requestsInTurn(): {
   readonly requests: AsyncIterable<EnvironmentRequest>;
   send(worldName: string): void;
@@ -144,7 +144,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     }
   });
 
-  test("sees the server's end as the end of the call", async () => {
+  test("receives the end of the server's side as the end of the call", async () => {
     await using server = await serving();
     const client = createClient(Environment, transportTo(server.listener.url));
     const { requests, send } = requestsInTurn();
@@ -167,7 +167,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
     expect((await client.check({})).status).toBe(1);
   });
 
-  test("sends other services requests of at most maxConnectRequestBytes", async () => {
+  test("may send requests of at most maxConnectRequestBytes to other services", async () => {
     await using server = await serving({
       maxConnectRequestBytes: 1_000,
       routes: (router) => {
@@ -182,7 +182,7 @@ describe.each(transports)("a client of connect-node over %s", (_name, transportT
   });
 });
 
-test("a Connect call that the server ends closes its stream although the client keeps sending", async () => {
+test("when a server ends a Connect call, the call's stream closes even if the client keeps sending", async () => {
   await using server = await serving();
   await using call = rawCall(server.address, { "content-type": "application/connect+proto" });
   const stream = await server.next();

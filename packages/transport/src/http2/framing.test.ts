@@ -29,7 +29,7 @@ const bodies = [
   Buffer.alloc(300, 7),
 ];
 
-test("messages are found at every split of the bytes", () => {
+test("messages are found wherever the bytes are split into two chunks", () => {
   const bytes = Buffer.concat(bodies.map((body) => frame(body)));
   for (let cut = 0; cut <= bytes.length; cut++) {
     const deframer = new Deframer(limit, pool);
@@ -43,7 +43,7 @@ test("messages are found at every split of the bytes", () => {
   }
 });
 
-test("messages are found byte by byte", () => {
+test("messages are found in bytes that arrive one by one", () => {
   const deframer = new Deframer(limit, pool);
   const found: Buffer[] = [];
   for (const byte of Buffer.concat(bodies.map((body) => frame(body)))) {
@@ -53,7 +53,7 @@ test("messages are found byte by byte", () => {
   expect(found).toEqual(bodies);
 });
 
-test("messages are found in any chunks, read at once or later", () => {
+test("messages are found in any chunks, whether they are read at once or later", () => {
   fc.assert(
     fc.property(
       fc.array(
@@ -95,7 +95,7 @@ test("a message that lies in one chunk is not copied", () => {
   expect(deframer.source).toBe(chunk);
 });
 
-test("a message of several chunks has separate memory, and starts at the given offset", () => {
+test("a message of several chunks has memory of its own, and starts at the given offset", () => {
   const deframer = new Deframer(limit, pool);
   deframer.lead = 3;
   const bytes = frame(Buffer.alloc(100_000, 9));
@@ -108,7 +108,7 @@ test("a message of several chunks has separate memory, and starts at the given o
   expect(deframer.source.buffer).not.toBe(bytes.buffer);
 });
 
-test("a message that is announced but not sent allocates only the bytes that were sent", () => {
+test("for an announced message, only as much memory is allocated as bytes have arrived", () => {
   const deframer = new Deframer(64 * limit, pool);
   const header = Buffer.alloc(5);
   header.writeUInt32BE(60 * limit, 1);
@@ -124,7 +124,7 @@ test("a message that is announced but not sent allocates only the bytes that wer
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(512 * 1024);
 });
 
-test("messages of which only a part arrives fill the same memory, one after the other", () => {
+test("messages of which only a part arrives use the same memory, one after the other", () => {
   const seen = new Set<Buffer>();
   const watched = {
     take(bytes: number): Buffer {
@@ -184,7 +184,7 @@ test("an end inside a header or a body is detected", () => {
   }
 });
 
-test("small chunks count for more than their bytes while they wait", () => {
+test("small chunks that wait are counted as more than their bytes", () => {
   const deframer = new Deframer(limit, pool);
   for (let i = 0; i < 300; i++) {
     deframer.push(Buffer.of(0));
@@ -192,7 +192,7 @@ test("small chunks count for more than their bytes while they wait", () => {
   expect(deframer.bufferedBytes).toBeGreaterThan(64 * 1024);
 });
 
-test("read chunks are released, and clear drops the rest", () => {
+test("chunks are released once they are read, and clear drops all others", () => {
   const deframer = new Deframer(limit, pool);
   deframer.push(frame(Buffer.alloc(1_000)));
   expect(deframer.next()).toBe(true);
@@ -205,7 +205,7 @@ test("read chunks are released, and clear drops the rest", () => {
   expect(deframer.bufferedBytes).toBe(0);
 });
 
-test("a message is assembled in spare memory, unless that is too small or far too large", () => {
+test("a message is assembled in spare memory, unless the memory is too small or far too large", () => {
   const body = Buffer.alloc(30_000, 3);
   for (const [size, serves] of [
     [29_999, false],
@@ -226,7 +226,7 @@ test("a message is assembled in spare memory, unless that is too small or far to
   }
 });
 
-test("a chunk of which little is left is released, and what is left is read later", () => {
+test("a chunk is released if little of it is unread, and the unread bytes are read later", () => {
   const deframer = new Deframer(limit, pool);
   const read = Buffer.alloc(64 * 1024);
   frame(Buffer.alloc(60_000, 1)).copy(read);

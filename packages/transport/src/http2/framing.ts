@@ -9,35 +9,35 @@ import { owned } from "./read-ahead.ts";
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** A message of this size is allocated as a whole when its first bytes arrive. */
+/** Size up to which a message is allocated as a whole when its first bytes arrive. */
 const firstAllocationBytes = 16 * 1024;
 
 /**
- * The overhead of a chunk (an object and an ArrayBuffer), so that the same bound holds for a
- * peer that sends byte by byte.
+ * Overhead of a chunk that waits (an object and an ArrayBuffer). It counts in addition to the chunk's bytes, so that limits on
+ * buffered bytes also bound the memory of a peer that sends byte by byte.
  */
 const chunkOverheadBytes = 256;
 
-/** A larger message is allocated as a whole once this share of it has arrived; the system provides pages as they are filled. */
+/** Share of a larger message that must have arrived before it is allocated as a whole; the system provides pages as they are filled. */
 const wholeShare = 1 / 4;
 
-/** Spare memory is dropped when it is more than this many times the size needed. */
+/** Spare memory is dropped if it is more than this many times as large as the message needs. */
 const maxSpare = 4;
 
 /**
  * Splits a stream of bytes into gRPC's length-prefixed messages.
  *
- * `push` takes chunks as they arrive, `next` finds the messages in them one by one. A message within one chunk
- * is not copied; one that spans several chunks is assembled in memory that no other message shares. An announced
- * length is only allocated once a part of it has arrived, or a message of that length before; until then, the bytes
- * wait in reused memory.
+ * `push` takes chunks as they arrive, and `next` finds the messages in the chunks one by one. A message within one chunk
+ * is not copied; a message that spans several chunks is assembled in memory that no other message shares. Above 16 KiB, memory
+ * for an announced length is allocated only once a quarter of the message has arrived, or if an earlier message was as
+ * long. Until then, the bytes wait in reused memory.
  */
 export class Deframer {
-  /** The bytes of the message that `next` found, from `start` to `end`. */
+  /** Memory that has the message that `next` found, from `start` to `end`. */
   source: Buffer = noBytes;
   start = 0;
   end = 0;
-  /** True if that message is compressed. */
+  /** True if the message is compressed. */
   compressed = false;
   /** True if the message was assembled from several chunks, in separate memory. */
   assembled = false;
@@ -52,14 +52,17 @@ export class Deframer {
   readonly #side: "client" | "server";
   #chunk: Buffer = noBytes;
   #at = 0;
-  /** True if a message was found that is a view of the chunk. */
+  /** True if a message that was found is a view of the chunk. */
   #isViewed = false;
   readonly #chunkMemory: ChunkMemory | undefined;
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #flags = 0;
   #headerLength = 0;
-  /** True if `#bodyLength` of `#bodySize` bytes of a message have arrived, in `#parts` or else in `#body`. */
+  /**
+   * True inside the body of a message that is being assembled. Of its `#bodySize` bytes, `#bodyLength` have arrived: they are in
+   * `#parts`, in `#body`, or partly in each.
+   */
   #isInBody = false;
   readonly #parts: Parts;
   #body: Buffer | undefined;
@@ -70,7 +73,7 @@ export class Deframer {
 
   /**
    * @param pool Memory for the first part of large messages.
-   * @param side Side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`).
+   * @param side The side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`).
    */
   constructor(maxMessageBytes: number, pool: BufferPool, side: "client" | "server" = "server") {
     this.#maxMessageBytes = maxMessageBytes;
@@ -79,7 +82,7 @@ export class Deframer {
     this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
   }
 
-  /** Bytes that were pushed and belong to no delivered message, overhead included. */
+  /** Bytes that were pushed but belong to no delivered message, with the overhead of their chunks. */
   get bufferedBytes(): number {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
@@ -136,7 +139,7 @@ export class Deframer {
       }
       const end = at + this.#bodySize;
       if (end <= chunk.length) {
-        // Storing the same value again would cost V8's write barrier for each message.
+        // Storing the same value again would run V8's write barrier for each message.
         if (this.source !== chunk) {
           this.source = chunk;
         }
@@ -155,7 +158,7 @@ export class Deframer {
     return false;
   }
 
-  /** Lets go of a chunk whose remaining bytes are a small part of the memory that it keeps. */
+  /** Releases the memory of a chunk if only a small part of it is unread. */
   release(): void {
     const isRead = this.#at === this.#chunk.length;
     const rest = isRead ? noBytes : owned(this.#chunk.subarray(this.#at));
@@ -257,7 +260,8 @@ export class Deframer {
       this.#parts.add(chunk, this.#at, end);
     } else {
       const copied = chunk.copy(body, start + this.#bodyLength, this.#at, end);
-      // Each chunk moves as many earlier bytes: moving a quarter of 64 MiB at once would hold up other streams.
+      // With each chunk, about as many earlier bytes are moved as the chunk has: moving a quarter of 64 MiB at once would delay
+      // other streams.
       this.#parts.moveTo(body, start, needed < this.#bodySize ? copied : needed);
     }
     this.#at = end;
@@ -268,7 +272,7 @@ export class Deframer {
     if (body === undefined || needed < this.#bodySize) {
       return false;
     }
-    // A peer that has sent a message of this size may cause an allocation of this size.
+    // From now on, messages of up to this size are allocated as a whole when they are announced.
     this.#trustedBytes = Math.max(this.#trustedBytes, needed);
     this.#isInBody = false;
     this.#body = undefined;
@@ -280,7 +284,7 @@ export class Deframer {
     return true;
   }
 
-  /** Allocates the message as a whole if `arrived` bytes of it justify that; otherwise returns undefined. */
+  /** Allocates the message as a whole if enough of its bytes have arrived; otherwise returns undefined. */
   #wholeFor(arrived: number): Buffer | undefined {
     const size = this.#bodySize;
     if (size > this.#trustedBytes && arrived < wholeShare * size) {
@@ -291,7 +295,7 @@ export class Deframer {
   }
 }
 
-/** Four bytes, big-endian. */
+/** Reads four bytes, big-endian. */
 function readLength(chunk: Buffer, at: number): number {
   const high = ((chunk[at] as number) << 8) | (chunk[at + 1] as number);
   const low = ((chunk[at + 2] as number) << 8) | (chunk[at + 3] as number);

@@ -41,7 +41,7 @@ describe("requests", () => {
     expect(served.messages.map(nameOf)).toEqual(["a", "b"]);
   });
 
-  test("compressed with gzip are inflated, in order with those that are not", async () => {
+  test("compressed with gzip are inflated, and stay in order with uncompressed requests", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, gzip);
     expect((await call.response)["grpc-accept-encoding"]).toBe("identity,gzip");
@@ -78,7 +78,7 @@ describe("requests", () => {
     expect(trailers?.["grpc-message"]).toContain("100000");
   });
 
-  test("above the limit are dropped as they arrive, while earlier requests wait for their answers", async () => {
+  test("above the limit are dropped as they arrive, while earlier requests wait for their responses", async () => {
     await using server = await serving({ maxMessageBytes: 100_000 });
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -103,7 +103,7 @@ describe("requests", () => {
     expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.RESOURCE_EXHAUSTED));
   });
 
-  test("whose gzip is broken close that stream only", async () => {
+  test("whose gzip is malformed close only their own stream", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, gzip);
     const served = record(await server.next());
@@ -131,7 +131,7 @@ describe("requests", () => {
     expect((await call.trailers)?.["grpc-message"]).toContain("grpc-encoding");
   });
 
-  test("behaviour 9: undecodable bytes are delivered as malformed, and the stream continues", async () => {
+  test("behaviour 9: that cannot be decoded are delivered as malformed, and the stream continues", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -141,7 +141,7 @@ describe("requests", () => {
     expect(served.messages.map((message) => message.case)).toEqual(["malformed", "joinWorld"]);
   });
 
-  test("behaviour 9: malformed framing closes that stream only", async () => {
+  test("behaviour 9: in malformed framing close only their own stream", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -152,7 +152,7 @@ describe("requests", () => {
     expect(call.session.closed).toBe(false);
   });
 
-  test("behaviour 9: a half-close inside a message is malformed framing, not an end", async () => {
+  test("behaviour 9: that a half-close cuts off are malformed framing, not an end", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = record(await server.next());
@@ -192,12 +192,12 @@ describe("behaviour 8: the peer is lost", () => {
     expect(await codeOf(served.closed)).toBe(code);
   });
 
-  test("when its socket dies while the stream is paused, with messages unread", async () => {
+  test("when its socket is destroyed while the stream is paused and messages are unread", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
     const served = record(stream, { onMessage: () => stream.pause() });
-    // More than the stream itself buffers, so that some of it waits in node:http2.
+    // More bytes than the stream itself buffers, so that some wait in node:http2.
     const bytes = frame(bytesOf(stepRequest(1_000)));
     call.http2.write(Buffer.concat(Array.from({ length: 1_000 }, () => bytes)));
     await served.seen("message");
@@ -206,7 +206,7 @@ describe("behaviour 8: the peer is lost", () => {
     expect(served.events).toEqual(["message", "close"]);
   });
 
-  test("when it resets while the stream is paused, with megabytes unread", async () => {
+  test("when it resets the stream while it is paused and megabytes are unread", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -222,7 +222,7 @@ describe("behaviour 8: the peer is lost", () => {
     expect(served.events.filter((event) => event === "end")).toEqual([]);
   });
 
-  test("when it resets without an error while the stream is paused, with megabytes unread", async () => {
+  test("when it resets the stream without an error while it is paused and megabytes are unread", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -293,7 +293,7 @@ describe("behaviour 8: the peer is lost", () => {
 });
 
 describe("backpressure", () => {
-  test("send returns false for a client that never reads, and memory stays bounded", async () => {
+  test("makes send return false for a client that never reads, so that memory stays bounded", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
     const stream = await server.next();
@@ -312,7 +312,7 @@ describe("backpressure", () => {
     expect(stream.send(stepResponse(10))).toBe(true);
   });
 
-  test("megabytes that wait for one stream do not block others of its connection", async () => {
+  test("of one stream with megabytes does not block other streams of its connection", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
     const stream = await server.next();
@@ -330,7 +330,7 @@ describe("backpressure", () => {
     expect(await served.closed).toBeUndefined();
   });
 
-  test("a client can send at most one flow-control window to a server that stops reading", async () => {
+  test("lets a client send at most one flow-control window to a server that stops reading", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -355,7 +355,7 @@ describe("backpressure", () => {
     await served.seen("message", 200);
   });
 
-  test("a paused stream does not delay the other streams of its connection", async () => {
+  test("of a paused stream does not delay the other streams of its connection", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const paused = await server.next();
@@ -375,7 +375,7 @@ describe("backpressure", () => {
     await served.seen("message", 10);
   });
 
-  test("after a pause, other work runs between the messages of a flood", async () => {
+  test("lets other work run between many messages that arrived during a pause", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();
@@ -410,7 +410,7 @@ describe("backpressure", () => {
 });
 
 describe("the end", () => {
-  test("behaviour 8: a half-close is answered, then trailers are sent", async () => {
+  test("behaviour 8: of the client's side is answered, then trailers are sent", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -434,7 +434,7 @@ describe("the end", () => {
     expect(call.http2.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
   });
 
-  test("waits until earlier messages are sent", async () => {
+  test("follows once earlier messages are sent", async () => {
     await using server = await serving();
     await using stream = await openStream(server.address);
     const client = record(stream);
@@ -449,7 +449,7 @@ describe("the end", () => {
     expect(await served.closed).toBeUndefined();
   });
 
-  test("by an abort drops bytes that a client does not read", async () => {
+  test("by an abort drops the bytes that a client does not read", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, {}, { read: false, windowBytes: 65_535 });
     const stream = await server.next();
@@ -486,7 +486,7 @@ describe("the end", () => {
     await expect.poll(() => server.listener.streams, { timeout: 10_000 }).toBe(0);
   });
 
-  test("follows when the client's deadline has passed", async () => {
+  test("is an error if the client's deadline has passed", async () => {
     await using server = await serving();
     await using call = rawCall(server.address, { "grpc-timeout": "30m" });
     const served = record(await server.next());
@@ -494,7 +494,7 @@ describe("the end", () => {
     expect((await call.trailers)?.["grpc-status"]).toBe(String(statusCodes.DEADLINE_EXCEEDED));
   });
 
-  test("an abort from inside a handler is reported after it returns", async () => {
+  test("by an abort from inside a handler is reported after the handler returns", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const stream = await server.next();

@@ -12,7 +12,7 @@ import {
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
-/** A peer that reads nothing of the remaining bytes for this long is disconnected. */
+/** Time after which a stream that has ended is reset if its peer has read none of the remaining bytes. */
 const lingerMs = 30_000;
 
 const responseHeaders = {
@@ -31,8 +31,8 @@ export interface GrpcServerStreamOptions
 /**
  * The server's side of a gRPC call.
  *
- * `end` sends the trailers, which ends the call for both sides. A half-close of the peer is
- * `onEnd`. An abort, a reset or a lost connection is `onClose` with an error, at once, even while
+ * `end` sends the trailers, which ends the call for both sides. After a half-close of the peer, the stream calls
+ * `onEnd`. After an abort, a reset or a lost connection, it calls `onClose` with an error at once, even while
  * paused.
  */
 export class GrpcServerStream
@@ -69,7 +69,7 @@ export class GrpcServerStream
     }
     this.dropUnwritten();
     if (this.ended || this.http2.writableLength > 0) {
-      // Trailers would wait for a peer that does not read, and so would the reset without `destroy`.
+      // Trailers would wait until the peer reads, and without `destroy`, the reset would wait, too.
       this.finish(error);
       this.#reset(resetOf(error));
       this.http2.destroy();
@@ -80,7 +80,7 @@ export class GrpcServerStream
   }
 
   protected override onHttp2End(): void {
-    // A node:http2 client aborts with END_STREAM and then RST_STREAM, so wait one turn for the
+    // A node:http2 client aborts with END_STREAM and then RST_STREAM, so this waits one turn for a
     // reset.
     setImmediate(() => super.onHttp2End());
   }
@@ -121,7 +121,7 @@ export class GrpcServerStream
 
   #sendTrailers(): void {
     this.http2.sendTrailers(trailersOf(this.#status));
-    // node:http2 queues the trailers in its own immediate; this one runs right after it.
+    // node:http2 queues the trailers in an immediate of its own; this immediate runs right after it.
     setImmediate(() => {
       this.finish(this.#status);
       clearTimeout(this.#timer);
@@ -137,7 +137,7 @@ export class GrpcServerStream
     }
   }
 
-  /** Waits for the peer to read the remaining bytes, for as long as it reads any. */
+  /** Waits until the peer has read the remaining bytes; resets the stream once the peer reads none of them for `lingerMs`. */
   #linger(left: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {

@@ -5,7 +5,7 @@ import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import { fromConnectError, toConnectError } from "../internal/connect-errors.ts";
 
-/** Longest grpc-message to send, in characters: trailers must fit a peer's header limit. */
+/** Maximum length of a grpc-message that is sent, in characters, because trailers must fit a peer's limit on headers. */
 const maxStatusMessageLength = 4096;
 
 /** Returns the trailers that end a call; without an error the status is OK. */

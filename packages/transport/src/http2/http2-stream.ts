@@ -16,14 +16,14 @@ import { ReadAhead } from "./read-ahead.ts";
 
 /**
  * Maximum number of messages of one chunk that are delivered before pending messages are written. With many requests in
- * flight, the peer then works on the first answers while this side works on the remaining requests.
+ * flight, the peer thus works on the first responses while this side works on the remaining requests.
  */
 const messagesPerWrite = 32;
 
-/** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
+/** Maximum number of messages that are delivered before other streams run, if each causes a pause and a resume. */
 const resumesPerTurn = 64;
 
-/** A flush first counts the bytes of earlier flushes if at least this many of them are still unsent. */
+/** Number of unsent bytes of earlier flushes from which a flush counts them first. */
 const untakenBytes = 16 * 1024;
 
 /** Options that both sides of a gRPC call share. */
@@ -46,7 +46,7 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
  * backpressure, and the order of the receiver's callbacks.
  *
  * There is no `await` between receiving a chunk and delivering its messages: a chunk is deframed,
- * decoded and delivered synchronously, and the messages sent meanwhile go out in one write.
+ * decoded and delivered synchronously, and all messages that the receiver sends during that go out in one write.
  */
 export abstract class Http2MessageStream<
   Received extends ProcessRequest | ProcessResponse,
@@ -55,13 +55,13 @@ export abstract class Http2MessageStream<
 > implements MessageStream<Received, Sent>
 {
   protected readonly http2: Carrier;
-  /** The peer has ended its side, and all of its bytes have arrived. */
+  /** True once the peer has ended its side and all of its bytes have arrived. */
   protected peerEnded = false;
-  /** This side has ended. */
+  /** True once this side has ended. */
   protected ended = false;
-  /** `onClose` has been called or is scheduled. */
+  /** True once `onClose` has been called or is scheduled. */
   protected done = false;
-  /** Bytes that the peer still sends are dropped. */
+  /** True if bytes that the peer still sends are dropped. */
   protected discarding = false;
   /** The peer's `grpc-encoding`. */
   protected encoding: string | undefined;
@@ -86,7 +86,7 @@ export abstract class Http2MessageStream<
   #paused = false;
   #inflating = false;
   #inflated: Buffer | undefined;
-  /** Bytes of a message that is being inflated, or that the receiver paused at. */
+  /** Size of a message that is being inflated, or during whose delivery the receiver paused. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
   #readAhead: ReadAhead | undefined;
@@ -122,14 +122,14 @@ export abstract class Http2MessageStream<
       },
       get unreportedBytes() {
         const { readableLength, writableLength } = stream.http2;
-        // Requests of a peer that does not read its responses count twice: others need the memory more.
+        // Requests of a peer that does not read its responses count twice, so that such peers lose their streams first.
         const weight = stream.#needsDrain ? 2 : 1;
         const readAhead = weight * (readableLength + (stream.#readAhead?.overheadBytes ?? 0));
         return readAhead + stream.#queuedBytes + writableLength + stream.#outbox.bytes;
       },
       fail: (error) => {
         if (this.done) {
-          this.http2.destroy(); // A peer that does not read would not receive the error.
+          this.http2.destroy(); // A peer that does not read does not receive the error either.
         } else {
           this.fail(error);
         }
@@ -157,7 +157,7 @@ export abstract class Http2MessageStream<
 
   send(message: Sent): boolean {
     if (this.done || this.ended) {
-      return true; // Dropped. `onClose` reports it to the sender.
+      return true; // The message is dropped. `onClose` reports to the sender that the stream has ended.
     }
     this.#outbox.add(message);
     if (!this.#delivering && !this.#flushScheduled) {
@@ -213,7 +213,7 @@ export abstract class Http2MessageStream<
 
   /** Called when the peer has half-closed and all of its messages were delivered. */
   protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;
-  /** Called when the next message is above the limit. Nothing of it is buffered. */
+  /** Called when the next message is above the limit. None of its bytes are buffered. */
   protected abstract onTooLarge(receiver: StreamReceiver<Received>, error: DmEnvRpcError): void;
   /** Called when node:http2 closes the stream while this side is open. */
   protected abstract onAborted(): void;
@@ -230,7 +230,7 @@ export abstract class Http2MessageStream<
     this.#outbox.clear();
     const receiver = this.#receiver;
     if (receiver !== undefined) {
-      // Not synchronously: another handler of the same receiver may be running.
+      // In a later tick, because another handler of the same receiver may be running.
       process.nextTick(() => receiver.onClose(error));
     }
     this.discard();
@@ -247,7 +247,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Ends the stream after an error from which framing cannot recover. */
+  /** Ends the stream after an error after which no message can be found. */
   protected fail(error: Error): void {
     this.abort(error);
   }
@@ -257,7 +257,7 @@ export abstract class Http2MessageStream<
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
     }
-    // This turn's bytes are not counted yet: a peer that reads takes them at once, even if they exceed a limit.
+    // The bytes of this turn are not counted yet, because a peer that reads takes them at once, even if they exceed a limit.
     if (this.http2.writableLength >= untakenBytes) {
       this.#account?.count();
     }
@@ -275,8 +275,8 @@ export abstract class Http2MessageStream<
   }
 
   /**
-   * Flushes, unless memory is tight and the peer has not taken the last write: its next messages then share one write,
-   * rather than take a kilobyte of objects each.
+   * Flushes, unless memory is tight and the peer has not read the last write. The next messages then share one write, because
+   * a write of its own would take a kilobyte of objects for each message.
    */
   #flushUnlessBlocked(): void {
     if (this.#account?.isTight !== true || this.http2.writableLength === 0) {
@@ -300,7 +300,7 @@ export abstract class Http2MessageStream<
     this.#account?.countWritten();
   }
 
-  /** True if the stream may buffer more for its peer. */
+  /** Returns true if the stream may buffer more messages for its peer. */
   #hasRoom(): boolean {
     const unread = this.#outbox.bytes + this.http2.writableLength;
     return unread < lowWaterBytes || (unread < highWaterBytes && this.#account?.isTight !== true);
@@ -332,7 +332,7 @@ export abstract class Http2MessageStream<
         this.http2.pause();
       }
     } else if (this.http2.readableLength > 0) {
-      // Without a pause node:http2 emits everything that it has buffered in one turn.
+      // Without a pause, node:http2 would emit all chunks that it has buffered in one turn.
       this.#burst += 1;
       if (this.#burst >= chunksPerBurst) {
         this.#burst = 0;
@@ -340,7 +340,7 @@ export abstract class Http2MessageStream<
         this.#yield();
       }
     } else {
-      // Requests the next chunk, which node:stream otherwise does in a tick after each chunk.
+      // Requests the next chunk now; node:stream would do so in a tick after each chunk.
       this.http2.read(0);
     }
   }
@@ -359,19 +359,19 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Counts each chunk that node:http2 reads ahead of a paused stream when the chunk arrives. */
+  /** From now on, counts each chunk that node:http2 reads ahead for a paused stream as soon as it arrives. */
   #countReadAhead(): void {
     const account = this.#account;
     if (account !== undefined) {
       this.#readAhead ??= new ReadAhead(this.http2, {
-        pieceBytes: prefixBytes, // Whole requests may be short.
+        pieceBytes: prefixBytes, // A chunk of few bytes may be a whole request.
         onGrowth: () => account.count(),
         onPiece: () => this.#countPiece(),
       });
     }
   }
 
-  /** Counts a piece. Resets the stream if there are too many, because more would arrive while it is open. */
+  /** Counts a piece. After too many pieces, resets the stream, because more would arrive while it is open. */
   #countPiece(): void {
     if (this.done || this.#account?.piece() !== false) {
       return;
@@ -387,7 +387,7 @@ export abstract class Http2MessageStream<
     this.http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  /** Stops counting a held message; buffered bytes still count. */
+  /** Stops counting a held message; buffered bytes are still counted. */
   #release(): void {
     this.#heldBytes = 0;
     this.#account?.hold(this.#deframer.bufferedBytes);
@@ -482,13 +482,13 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** If the receiver paused during a message, counts the message as held, because the receiver has queued it. */
+  /** Counts a message as held if the receiver paused during its delivery, because the receiver has then queued it. */
   #holdIfPaused(bytes: number): void {
     const isCounted = this.#receiver?.queuedBytes !== undefined;
     this.#heldBytes = this.#paused && !isCounted ? bytes : 0;
   }
 
-  /** Handles a message that cannot be read, after which no later message can be found. */
+  /** Handles the error of a message that cannot be read. No later message can be found. */
   #failReading(receiver: StreamReceiver<Received>, error: DmEnvRpcError): void {
     if (error.code === "RESOURCE_EXHAUSTED") {
       this.onTooLarge(receiver, error);
@@ -505,7 +505,7 @@ export abstract class Http2MessageStream<
     }
     this.#heldBytes = said;
     this.#inflating = true;
-    // Above a limit, this ends a stream (this one or another) before the memory of the inflated message is allocated.
+    // Above a limit, this ends a stream (its own or another) before the memory of the inflated message is allocated.
     this.#keepAccount();
     if (this.#account === undefined) {
       this.#startInflating(bytes, () => {});
@@ -529,13 +529,13 @@ export abstract class Http2MessageStream<
         this.fail(result);
         return;
       }
-      // If the receiver paused in the meantime, the message waits like any other.
+      // If the receiver has paused in the meantime, the message waits like any other message.
       this.#inflated = result;
       this.#deliver();
     });
   }
 
-  /** Called after each write; node:http2 only emits "drain" after one of 64 KiB. */
+  /** Called after each write, because node:http2 emits "drain" only if 64 KiB or more were waiting. */
   readonly #onWritten = (): void => {
     if (this.#outbox.bytes > 0 && !this.#delivering && !this.#flushScheduled) {
       this.#flushUnlessBlocked();

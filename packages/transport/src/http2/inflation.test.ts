@@ -12,7 +12,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test("a message is inflated into one buffer, which no thread has to join", async () => {
+test("a message is inflated into one buffer, so that no chunks have to be joined", async () => {
   const joins = vi.spyOn(Buffer, "concat");
   const message = Buffer.alloc(4_000_000, "abc");
   const result = await inflated(gzipSync(message));
@@ -20,7 +20,7 @@ test("a message is inflated into one buffer, which no thread has to join", async
   expect(result).toEqual(message);
 });
 
-test("a size that the data cannot inflate to is not allocated", async () => {
+test("memory for a size that the data cannot inflate to is not allocated", async () => {
   const lie = gzipSync(Buffer.alloc(1_000));
   lie.writeUInt32LE(2 ** 31, lie.length - 4);
   const allocated = vi.spyOn(Buffer, "allocUnsafe");

@@ -3,14 +3,15 @@ import { gunzip } from "node:zlib";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { tooLarge } from "../limits/too-large.ts";
 
-/** Highest compression ratio of gzip: 1,032 bytes from one. */
+/** Maximum compression ratio of gzip: one byte inflates to at most 1,032. */
 const maxInflation = 1032;
-/** First two bytes of gzip data (RFC 1952), and its smallest size. */
+/** First two bytes of gzip data (RFC 1952). */
 const gzipMagic = 0x1f8b;
+/** Minimum size of gzip data: its header and its trailer. */
 const minGzipBytes = 18;
 const minChunkBytes = 1024;
 
-/** Returns the uncompressed size that gzip data declares in its last four bytes. */
+/** Returns the uncompressed size that gzip data declares in its last four bytes; 0 if the data is not gzip. */
 function inflatedBytes(gzip: Buffer): number {
   const isGzip = gzip.length >= minGzipBytes && gzip.readUInt16BE(0) === gzipMagic;
   return isGzip ? gzip.readUInt32LE(gzip.length - 4) : 0;
@@ -32,15 +33,15 @@ export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => 
 }
 
 /**
- * Returns how many bytes to inflate at a time: the declared size, if the data could inflate to that. node:zlib joins
- * several chunks on the main thread, 40 ms for 60 MB. The byte more keeps it from making a second chunk.
+ * Returns how many bytes to inflate at a time: the declared size, or as many bytes as the data can inflate to. node:zlib joins
+ * several chunks on the main thread, which takes 40 ms for 60 MB. The extra byte keeps node:zlib from beginning a second chunk.
  */
 function chunkBytes(gzip: Buffer, said: number): number {
   return Math.max(minChunkBytes, Math.min(said, maxInflation * gzip.length) + 1);
 }
 
 /**
- * Returns the size that a compressed message inflates to, or an error if its encoding is unknown or
+ * Returns the uncompressed size that a compressed message declares, or an error if its encoding is unknown or
  * the size is above the limit.
  */
 export function inflatedSize(

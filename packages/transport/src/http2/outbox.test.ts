@@ -17,7 +17,7 @@ function outboxOfBytes(): Outbox<Uint8Array> {
   return new Outbox(bytesCodec, createBufferPool(1024 * 1024));
 }
 
-test("once a stream is warm, the small messages of a turn are in one or two pieces", () => {
+test("after a few turns, the small messages of a turn are in one or two pieces", () => {
   const outbox = outboxOfBytes();
   for (let turn = 0; turn < 20; turn++) {
     for (let i = 0; i < 20; i++) {
@@ -77,7 +77,7 @@ test("taken pieces never change", () => {
   );
 });
 
-test("a message that cannot be written leaves no trace", () => {
+test("a message that cannot be written leaves the pending bytes unchanged", () => {
   const outbox = new Outbox<Uint8Array>(
     {
       ...bytesCodec,
@@ -99,7 +99,7 @@ test("a message that cannot be written leaves no trace", () => {
   expect([...bytes]).toEqual([0, 0, 0, 0, 2, 1, 1, 0, 0, 0, 0, 2, 2, 2]);
 });
 
-test("a codec that writes another size than it announced is an error", () => {
+test("a codec that writes fewer or more bytes than it announced causes an error", () => {
   const outbox = new Outbox<Uint8Array>(
     { size: (message) => message.length + 1, write: bytesCodec.write },
     createBufferPool(0),
@@ -116,7 +116,7 @@ test("the pool reuses returned buffers and keeps no more than its limit", () => 
   expect(pool.take(99_999)).not.toBe(first);
   pool.give(first);
   const other = pool.take(150_000);
-  pool.give(other); // The pool cannot hold both, so it drops the older one.
+  pool.give(other); // The pool cannot keep both buffers, so it drops the older.
   expect(pool.take(99_999)).not.toBe(first);
   expect(pool.take(150_000)).toBe(other);
   const huge = pool.take(10_000_000);

@@ -8,14 +8,14 @@ const firstSlabBytes = 1024;
 /** Smallest slab of a stream that has filled several slabs. */
 const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
-/** A larger message gets a separate buffer from the pool. */
+/** Size above which a message gets a buffer of its own from the pool. */
 const largeMessageBytes = 32 * 1024;
 const noBytes: Buffer = Buffer.alloc(0);
 
 /** A part of a pending write. */
 export interface Piece {
   readonly bytes: Buffer;
-  /** The pool's buffer behind `bytes`, to be returned once it is written. */
+  /** Buffer of the pool behind `bytes`, to be returned once the piece is written; undefined for a slab. */
   readonly pooled: Buffer | undefined;
 }
 
@@ -26,7 +26,7 @@ export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
  * The messages of one turn of the event loop, framed one after the other.
  *
  * Small messages are encoded directly into a slab that the stream owns. Bytes that were handed to a write
- * never change; later messages follow them. Slabs are sized by the last turn's traffic, so that an idle
+ * never change; later messages follow them in the slab. The size of a slab depends on the last turn's traffic, so that an idle
  * stream holds little memory.
  */
 export class Outbox<T> {
@@ -86,7 +86,7 @@ export class Outbox<T> {
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
-    // The next slab has room for two such turns, so that every other turn allocates nothing.
+    // The next slab has room for two such turns, so that only every second turn allocates a slab.
     let size = Math.min(this.#slabSize, warmSlabBytes);
     while (size < 2 * this.bytes && size < largeSlabBytes) {
       size *= 2;

@@ -6,7 +6,7 @@ import { Parts } from "./parts.ts";
 
 const kib = 1024;
 
-/** A pool that allocates every buffer and counts those in use. */
+/** A pool that allocates every buffer and counts the buffers in use. */
 class CountingPool implements BufferPool {
   inUse = 0;
 
@@ -20,7 +20,7 @@ class CountingPool implements BufferPool {
   }
 }
 
-test("parts move to a buffer piece by piece, and each returns to the pool at once", () => {
+test("parts move to a buffer piece by piece, and each part returns to the pool at once", () => {
   const pool = new CountingPool();
   const parts = new Parts(pool);
   const message = randomBytes(300 * kib);

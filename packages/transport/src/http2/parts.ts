@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BufferPool } from "./buffer-pool.ts";
 
-/** Size of the first part, and of the others. */
+/** Size of the first part, which is allocated. */
 const firstBytes = 16 * 1024;
+
+/** Size of all further parts, which are from the pool. */
 const partBytes = 64 * 1024;
 
 /**
- * The bytes of a message of which little has arrived, in parts from a pool. Peers that never complete their messages
- * thus fill the same memory again and again; one buffer per message would be garbage of another size each time.
+ * The bytes of a message of which little has arrived, in parts. All but the first part are from a pool, so peers that never
+ * complete their messages fill the same memory again and again. With one buffer per message, each would leave garbage of
+ * another size.
  */
 export class Parts {
   readonly #pool: BufferPool;
@@ -36,7 +39,10 @@ export class Parts {
     }
   }
 
-  /** Moves the oldest parts to a buffer that begins with them at `start`, until `bytes` or all bytes have moved. */
+  /**
+   * Moves the oldest parts to `target`, in which the message begins at `start`, until at least `bytes` more bytes have moved or
+   * no part is left.
+   */
   moveTo(target: Buffer, start: number, bytes: number): void {
     const end = this.#moved + bytes;
     while (this.#moved < end) {

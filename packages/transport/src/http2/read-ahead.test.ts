@@ -27,7 +27,7 @@ function watched() {
   };
 }
 
-test("once the consumer is behind, each chunk counts when it arrives", () => {
+test("once the consumer is behind, each chunk is counted when it arrives", () => {
   const { stream, push, counts } = watched();
   push(20_000);
   expect(counts()).toEqual([0, 0, 0]);
@@ -39,7 +39,7 @@ test("once the consumer is behind, each chunk counts when it arrives", () => {
   expect(counts()).toEqual([2, 1, 0]);
 });
 
-test("a small chunk behind others does not keep the memory of its read", () => {
+test("a small chunk that waits behind others does not keep the memory of its read", () => {
   const { stream, push } = watched();
   const received: number[] = [];
   push(1_000);

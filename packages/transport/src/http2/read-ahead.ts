@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 /** Memory of a chunk in addition to its bytes: an object and its place in a list. */
 const chunkOverheadBytes = 256;
 
-/** A chunk keeps the memory of a whole read alive. A chunk that is less than this share of the read is copied. */
+/** Share of its read below which a chunk is copied, because a chunk keeps the memory of the whole read alive. */
 const pinnedShare = 1 / 4;
 
 /** Copies a chunk that would keep much more memory than its own bytes. */
@@ -12,7 +12,7 @@ export function owned(chunk: Buffer): Buffer {
   if (chunk.length >= pinnedShare * chunk.buffer.byteLength) {
     return chunk;
   }
-  const copy = Buffer.allocUnsafeSlow(chunk.length); // Memory of the pool would be kept as a whole, too.
+  const copy = Buffer.allocUnsafeSlow(chunk.length); // Unlike `allocUnsafe`, whose memory is part of a larger pool.
   chunk.copy(copy);
   return copy;
 }
@@ -21,18 +21,18 @@ export function owned(chunk: Buffer): Buffer {
 interface ReadAheadOptions {
   /** Size in bytes below which a chunk is a piece. */
   readonly pieceBytes: number;
-  /** A chunk arrived while the consumer was behind; `readableLength` includes it. */
+  /** Called when a chunk has arrived while the consumer is behind; `readableLength` includes the chunk. */
   onGrowth(): void;
-  /** A piece arrived. */
+  /** Called when a piece has arrived. */
   onPiece(): void;
 }
 
 /**
  * Reports the chunks that node:http2 reads while the consumer is behind: up to a window of 4 MiB, in chunks of any size.
- * Copies those that would keep much more memory than their own bytes.
+ * Copies the chunks that would keep much more memory than their own bytes.
  */
 export class ReadAhead {
-  /** Overhead of the chunks since the consumer fell behind, in bytes. */
+  /** Overhead of the chunks that have arrived since the consumer fell behind, in bytes. */
   overheadBytes = 0;
 
   constructor(http2: Readable, options: ReadAheadOptions) {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { type Answered, answering } from "../testing/answering.ts";
 import { answered, answerOf, named, stepRequest, stepResponse } from "../testing/messages.ts";
 
-/** Larger than a chunk of node:http2, so that the message is assembled. */
+/** Size of an observation: larger than a chunk of node:http2, so that the message is assembled. */
 const large = 300_000;
 
 /** Sends a step and waits for its response. */
@@ -22,7 +22,7 @@ function dataOf(message: ProcessResponse | Malformed | undefined): Uint8Array {
   return message.value.observations[0]?.tensor.data as Uint8Array;
 }
 
-/** A client of a server that answers each step with a large observation, filled with the action. */
+/** A client of a server that answers each step with a large observation whose bytes are the action. */
 const connected = (): Promise<Answered> =>
   answering((request) => {
     if (request.case !== "step") {
@@ -42,7 +42,7 @@ test("the memory of a step is reused after recycle", async () => {
   expect(second.every((byte) => byte === 2)).toBe(true);
 });
 
-test("without recycle, every step has separate memory", async () => {
+test("without recycle, every step has memory of its own", async () => {
   await using client = await connected();
   const never = [await step(client, 1), await step(client, 2)];
   client.stream.recycle?.();

@@ -6,7 +6,7 @@ import { record } from "../testing/recorder.ts";
 import { serving } from "../testing/serving.ts";
 
 /**
- * Returns in how many turns of the event loop a server received requests that were sent at once.
+ * Returns the turn of the event loop in which a server received each of the requests that were sent at once.
  */
 async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
   await using server = await serving();
@@ -45,10 +45,10 @@ async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
 const sizes = (turns: readonly number[]): number[] =>
   [...new Set(turns)].map((turn) => turns.filter((other) => other === turn).length);
 
-test("the first of many requests are answered before the last are delivered", async () => {
+test("the first of many requests are answered before the last requests are delivered", async () => {
   expect(sizes(await turnsOf(80, true))).toEqual([32, 32, 16]);
 });
 
-test("many requests are delivered in one turn if none is answered", async () => {
+test("many requests are delivered in one turn if the server answers none of them", async () => {
   expect(sizes(await turnsOf(80, false))).toEqual([80]);
 });
