@@ -88,7 +88,7 @@ it.each<[string, (program: RawProgram) => void, RegExp]>([
   [
     "a frame of a stream that was never opened",
     (program) => program.send(9, { case: "message", value: kib(1) }),
-    /one of stream 9/,
+    /a frame of stream 9/,
   ],
   ["a second hello", (program) => program.hello(), /"hello" as the first frame/],
   ["a ping", (program) => program.send(0, { case: "ping", value: {} }), /received "ping"/],

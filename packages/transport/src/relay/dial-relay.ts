@@ -12,16 +12,16 @@ import { webSocket } from "../websocket/web-socket.ts";
 import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import { Link, relayPath, relaySubprotocol } from "./link.ts";
 
-/** The connection is closed if the relay sends nothing for this many of its ping intervals. */
+/** Number of the relay's ping intervals without a frame after which the connection is closed. */
 const silentIntervals = 3;
 
 /** Options of `dialRelay`. */
 export interface DialRelayOptions extends ConnectionOptions {
   /** Secret that identifies the program. */
   readonly token: string;
-  /** 16 random bytes that identify this program: a new connection replaces an earlier one with the same bytes. */
+  /** 16 random bytes that identify this program. A new connection replaces an earlier connection with the same bytes. */
   readonly instance: Uint8Array;
-  /** Takes over each stream of an agent. Called synchronously; it must not throw. */
+  /** Takes over the stream of an agent. Called synchronously with each stream; must not throw. */
   readonly onStream: (stream: ServerStream) => void;
   /** Codecs of messages. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;

@@ -12,7 +12,7 @@ import {
 import { Link, type LinkOptions, maxFrameBytes } from "./link.ts";
 import type { FrameContent } from "./linked-socket.ts";
 
-/** The least credit that a peer may grant. */
+/** Minimum credit that a peer must grant. */
 const minWindow = 65_536;
 
 /** The WebSocket of a link, whose other end is the test. */
@@ -64,7 +64,7 @@ class TestSocket implements Socket {
     setImmediate(task);
   }
 
-  /** Delivers a frame of the peer. */
+  /** Delivers a frame from the peer. */
   deliver(stream: number, kind?: FrameContent): void {
     const frame = create(FrameSchema, kind === undefined ? { stream } : { stream, kind });
     this.deliverBytes(toBinary(FrameSchema, frame));
@@ -84,7 +84,7 @@ type Side = LinkOptions["side"];
 
 const sides = ["relay", "program"] as const;
 
-/** Creates a link whose peer has said nothing yet. */
+/** Creates a link whose peer has sent nothing yet. */
 function unintroduced(side: Side, options: Partial<LinkOptions> = {}) {
   const socket = new TestSocket();
   const events: string[] = [];
@@ -226,7 +226,7 @@ describe("the introduction of a link", () => {
     const made = unintroduced(side);
     expect(made.link.open({})).toBeUndefined();
     made.socket.deliver(1, open);
-    expectViolation(made, "one of stream 1");
+    expectViolation(made, "a frame of stream 1");
     expect(made.streams).toEqual([]);
   });
 
@@ -264,7 +264,7 @@ describe("frames of a link itself", () => {
     expect([...program.events, ...relay.events]).toEqual(["activity", "activity"]);
   });
 
-  test.each(sides)("are of no other kind for the %s", (side) => {
+  test.each(sides)("are of no other kind on the side of the %s", (side) => {
     const allowed = ["hello", "welcome", side === "relay" ? "pong" : "ping"];
     for (const [name, kind] of Object.entries(kinds)) {
       if (!allowed.includes(name)) {
@@ -293,7 +293,7 @@ describe("frames of a link itself", () => {
     expect(maxFrameBytes).toBe(131_072);
   });
 
-  test("are read from their part of the received bytes", () => {
+  test("are decoded from their own part of the received bytes", () => {
     const { socket, events } = unintroduced("relay");
     const frame = toBinary(FrameSchema, create(FrameSchema, { stream: 0, kind: hello() }));
     const source = new Uint8Array(frame.length + 20).fill(255);
@@ -323,7 +323,7 @@ describe("streams of a link", () => {
     ]);
   });
 
-  test("are accepted by the program, each with a higher number than the last", () => {
+  test("are accepted by the program, each with a higher number than the previous stream", () => {
     const { socket, events, streams, link, closed } = introduced("program");
     socket.deliver(3, open);
     socket.deliver(7, open);
@@ -339,7 +339,7 @@ describe("streams of a link", () => {
     }
   });
 
-  test("can no longer be opened once the highest number is used", () => {
+  test("can no longer be opened once the highest stream number is used", () => {
     const { link, socket, closed } = introduced("program");
     socket.deliver(2 ** 32 - 2, open);
     expect(link.open({})).toBeDefined();
@@ -351,10 +351,10 @@ describe("streams of a link", () => {
   test("are not opened by programs", () => {
     const made = introduced("relay");
     made.socket.deliver(1, open);
-    expectViolation(made, "frames of streams that were opened, received one of stream 1");
+    expectViolation(made, "frames of streams that were opened, received a frame of stream 1");
   });
 
-  test("start with the credit of the peer's introduction, and each has its own", () => {
+  test("start with the credit of the peer's introduction, each with credit of its own", () => {
     const { link, socket } = introduced("relay");
     const [first, second] = [link.open({}), link.open({})];
     const [one, two] = [listen(first), listen(second)];
@@ -380,7 +380,7 @@ describe("streams of a link", () => {
     expect([one, two]).toEqual([["text {}"], ["binary 5"]]);
   });
 
-  test("ignore frames that were in transit when they were closed, which show that the peer is alive", () => {
+  test("ignore frames that were in transit when the stream was closed, except as signs of life of the peer", () => {
     const { link, socket, events, closed } = introduced("relay");
     const stream = link.open({});
     const own = listen(stream);
@@ -394,7 +394,7 @@ describe("streams of a link", () => {
     expect(closed).toEqual([]);
   });
 
-  test.each(sides)("have frames of no other kind for the %s", (side) => {
+  test.each(sides)("accept frames of no other kind on the side of the %s", (side) => {
     for (const name of ["hello", "welcome", "ping", "pong", "unknown"]) {
       const made = introduced(side);
       if (side === "relay") {
@@ -411,7 +411,7 @@ describe("streams of a link", () => {
     }
   });
 
-  test("close the link, and with it all streams, if one of them breaks the protocol", () => {
+  test("close the link, and with it all other streams, if a frame breaks the protocol", () => {
     const made = introduced("relay");
     const [one, two] = [listen(made.link.open({})), listen(made.link.open({}))];
     made.socket.deliver(1, { case: "credit", value: 2 ** 32 - 1 });
@@ -423,7 +423,7 @@ describe("streams of a link", () => {
     expect(made.events.at(-1)).toBe("close");
   });
 
-  test("may not exceed the limit of a message", () => {
+  test("report a message above the limit as too large", () => {
     const { link, socket } = introduced("relay", { maxMessageBytes: 10 });
     const events = listen(link.open({}));
     socket.deliver(1, bytes(10));
@@ -433,7 +433,7 @@ describe("streams of a link", () => {
 });
 
 describe("a peer that does not read", () => {
-  test("fails the link once more bytes wait for it than the limit", () => {
+  test("fails the link once the bytes that wait exceed the limit", () => {
     const made = introduced("relay", { maxUnsentBytes: 1_000 });
     const stream = made.link.open({});
     const events = listen(stream);
@@ -454,7 +454,7 @@ describe("a peer that does not read", () => {
     expect(stream?.bufferedBytes).toBe(0);
   });
 
-  test("opens no stream if sending its open frame closes the link", () => {
+  test("is opened no stream if sending the stream's open frame closes the link", () => {
     const { link, socket, closed } = introduced("relay", { maxUnsentBytes: 1_000 });
     socket.bufferedBytes = 1_001;
     expect(link.open({})).toBeUndefined();
@@ -462,7 +462,7 @@ describe("a peer that does not read", () => {
     expect(closed).toHaveLength(1);
   });
 
-  test("may let any number of bytes wait without a limit", () => {
+  test("may let any number of bytes wait if no limit is set", () => {
     const { link, socket, closed } = introduced("program");
     socket.bufferedBytes = Number.MAX_SAFE_INTEGER;
     link.hello({});
@@ -473,7 +473,7 @@ describe("a peer that does not read", () => {
 describe("the end of a link", () => {
   const gone = new DmEnvRpcError("UNAVAILABLE", "the relay is shutting down");
 
-  test("tells the peer the error, ends each stream, and is the last event", () => {
+  test("sends the error to the peer, ends each stream, and is the last event", () => {
     const { link, socket, events, closed } = introduced("relay");
     const stream = link.open({});
     const own = listen(stream);
@@ -533,7 +533,7 @@ describe("the end of a link", () => {
     },
   );
 
-  test("within the handler of an opened stream leaves no stream behind", () => {
+  test("within the handler of an opened stream leaves no stream open", () => {
     const made = introduced("program", {
       onOpen: () => made.link.close(gone),
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The link between a relay and a program that dialled out to it (docs/protocol-notes.md, "Relay").
-// Runs in every JavaScript runtime, because pages use it too.
+// Runs in every JavaScript runtime, because pages use it, too.
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import {
   type Frame,
@@ -29,13 +29,13 @@ export const relayPath = "/dm_env_rpc.relay.v1";
 /** Sub-protocol of the WebSocket between a program and a relay. */
 export const relaySubprotocol = "dm_env_rpc.relay.v1";
 
-/** Credit that each side grants at the start of a stream: the bytes that it buffers for a reader that has stopped. */
+/** Credit that each side grants at the start of a stream, in bytes. A side buffers at most this much for a reader that has stopped. */
 const windowBytes = 256 * 1024;
 
 /** Minimum credit that a peer must grant, so that a text message fits. */
 const minWindowBytes = 64 * 1024;
 
-/** Maximum content of a frame, in bytes, so that no stream delays the others for long. */
+/** Maximum size of a frame's content, in bytes, so that no stream delays the other streams for long. */
 const maxPartBytes = 64 * 1024;
 
 /** Maximum size of a frame, in bytes. */
@@ -44,42 +44,45 @@ export const maxFrameBytes: number = 2 * maxPartBytes;
 /** Highest stream number. */
 const maxStreamNumber = 2 ** 32 - 1;
 
-/** A side of a link, and its event handlers. Handlers are called synchronously and must not throw. */
+/** Options and event handlers of one side of a link. Handlers are called synchronously and must not throw. */
 export interface LinkOptions {
   /** An open WebSocket that has not been started. */
   readonly socket: Socket;
-  /** This side: the relay opens streams, the program accepts them. */
+  /** This side. The relay opens streams, and the program accepts streams. */
   readonly side: "relay" | "program";
   /** Name of the other side in errors. */
   readonly peerName: string;
-  /** Maximum size of a message of a stream, in bytes. */
+  /** Maximum size of a message on a stream, in bytes. */
   readonly maxMessageBytes: number;
-  /** Maximum number of bytes that wait for a peer that does not read; above it, the link fails. Default: limited only by the streams' credit. */
+  /**
+   * Maximum number of bytes that wait for a peer that does not read; above the limit, the link fails. Default: limited only by
+   * the streams' credit.
+   */
   readonly maxUnsentBytes?: number | undefined;
-  /** The program introduced itself. Always the first event on the relay's side. */
+  /** Called when the program has introduced itself. No stream opens before. */
   readonly onHello?: ((hello: Hello) => void) | undefined;
-  /** The relay has accepted the program. */
+  /** Called when the relay has accepted the program. */
   readonly onWelcome?: ((welcome: Welcome) => void) | undefined;
-  /** The relay opened a stream; `socket` behaves like a separate WebSocket. */
+  /** Called when the relay has opened a stream. `socket` behaves like a separate WebSocket. */
   readonly onOpen?: ((open: Open, socket: Socket) => void) | undefined;
-  /** A frame arrived. */
+  /** Called when a frame has arrived. */
   readonly onActivity: () => void;
-  /** The link, and with it every stream, is closed. Always the last event. */
+  /** Called when the link, and with it every stream, is closed. Always the last event. */
   readonly onClose: (error: DmEnvRpcError) => void;
 }
 
 /**
  * One WebSocket between a relay and a program, and the streams that it carries.
  *
- * Each stream is a WebSocket within the WebSocket, with separate credit: a reader that stops delays no other stream, and
- * the bytes that wait for it are bounded.
+ * Each stream is a WebSocket within the WebSocket, with credit of its own. So a reader that stops delays no other stream, and
+ * the bytes that wait for this reader are bounded.
  */
 export class Link {
   readonly #options: LinkOptions;
   readonly #streams = new Map<number, LinkedSocket>();
   /** Number of the latest stream. */
   #last = 0;
-  /** Credit that streams start with; undefined until the peer has introduced itself. */
+  /** Credit with which each stream starts; undefined until the peer has introduced itself. */
   #peerWindow: number | undefined;
   #explained: string | undefined;
   #isClosed = false;
@@ -94,12 +97,13 @@ export class Link {
       },
       onDrain: () => {},
       onPartial: () => {},
-      onTooLarge: () => this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger one"),
+      onTooLarge: () =>
+        this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger frame"),
       onClose: (code, reason) => this.#onClose(code, reason),
     });
   }
 
-  /** Streams that are open. */
+  /** Number of open streams. */
   get streams(): number {
     return this.#streams.size;
   }
@@ -120,9 +124,10 @@ export class Link {
   }
 
   /**
-   * Opens a stream to the program, once it has introduced itself.
+   * Opens a stream to the program.
    *
-   * @returns The stream's WebSocket; undefined if the link is closed or has used all stream numbers.
+   * @returns The stream's WebSocket; undefined if the program has not introduced itself, or if the link is closed or has used all
+   *   stream numbers.
    */
   open(open: Omit<MessageInitShape<typeof OpenSchema>, "$typeName">): Socket | undefined {
     if (this.#isClosed || this.#peerWindow === undefined || this.#last === maxStreamNumber) {
@@ -130,7 +135,7 @@ export class Link {
     }
     this.#last += 1;
     this.#send(this.#last, { case: "open", value: open });
-    // A send closes the link if the peer does not read.
+    // If the peer does not read, a send closes the link.
     return this.#isClosed ? undefined : this.#add(this.#last, this.#peerWindow);
   }
 
@@ -176,7 +181,7 @@ export class Link {
     const stream = this.#streams.get(number);
     if (stream === undefined) {
       if (number > this.#last) {
-        this.#violated("frames of streams that were opened", `one of stream ${number}`);
+        this.#violated("frames of streams that were opened", `a frame of stream ${number}`);
       }
       return; // The stream was closed here while the frame was in transit.
     }
@@ -298,5 +303,5 @@ export class Link {
   }
 }
 
-/** Close code of streams whose link is closed: an endpoint that goes away. */
+/** Close code of streams whose link is closed ("going away"). */
 const lostCode = 1001;

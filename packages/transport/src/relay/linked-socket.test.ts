@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { goodbyeMs } from "../limits/limits.ts";
 import { type FrameContent, LinkedSocket, type LinkedSocketOptions } from "./linked-socket.ts";
 
-/** Credit that a frame costs in addition to its content. */
+/** Credit that a frame costs in addition to its content, in bytes. */
 const cost = 64;
 
 /** Creates a stream of a link, and records its events and the frames that it sends. */
@@ -78,7 +78,7 @@ describe("a message that is sent", () => {
     expect(socket.bufferedBytes).toBe(0);
   });
 
-  test("is the same bytes in its parts", () => {
+  test("has the same bytes when its parts are joined", () => {
     const sent: FrameContent[] = [];
     const { socket } = created({ send: (content) => sent.push(content) });
     const bytes = Uint8Array.from({ length: 250 }, (_, index) => index);
@@ -89,7 +89,7 @@ describe("a message that is sent", () => {
     expect(joined).toEqual([...bytes]);
   });
 
-  test("costs its content and 64 bytes of credit for each frame", () => {
+  test("costs the bytes of its content, and 64 bytes of credit for each frame", () => {
     const { socket, taken } = created({ credit: 100 + cost + 1 + cost });
     socket.sendBinary(new Uint8Array(101));
     expect(taken()).toEqual(["part 100", "message 1"]);
@@ -102,7 +102,7 @@ describe("a message that is sent", () => {
     expect(taken()).toEqual(["message 0"]);
   });
 
-  test("is sent as far as the credit allows, and a credit for no content sends none", () => {
+  test("is sent as far as the credit allows; credit for a frame without content sends nothing", () => {
     const { socket, taken, events } = created({ credit: cost + 30 });
     socket.sendBinary(new Uint8Array(100));
     expect(taken()).toEqual(["part 30"]);
@@ -118,7 +118,7 @@ describe("a message that is sent", () => {
     expect(events).toEqual(["drain", "drain", "drain"]);
   });
 
-  test("waits behind every earlier one, and a text for the credit of all its bytes", () => {
+  test("waits behind every earlier message; a text also waits for enough credit for all its bytes", () => {
     const { socket, taken } = created({ credit: 0 });
     socket.sendBinary(new Uint8Array(10));
     socket.sendText("é");
@@ -142,7 +142,7 @@ describe("a message that is sent", () => {
     expect(taken()).toEqual(["message 3"]);
   });
 
-  test("may wait for a total credit of up to 32 bits", () => {
+  test("has at most 2 ** 32 - 1 bytes of credit", () => {
     const { socket } = created({ credit: 1 });
     expect(socket.take(credit(2 ** 32 - 2))).toBeUndefined();
     expect(socket.take(credit(1))).toEqual(["credit of at most 4294967295 bytes", "more"]);
@@ -162,7 +162,7 @@ describe("a message that is received", () => {
     expect(events.at(-1)).toBe("binary 0");
   });
 
-  test("keeps no chunk alive if it is small or a part, and is not copied if it is large", () => {
+  test("is copied if it is small or a part, so that it keeps no chunk in memory, but not if it is large", () => {
     const { socket, received } = created({ windowBytes: 100_000, maxMessageBytes: 100_000 });
     const chunk = new Uint8Array(20_000);
     socket.take({ case: "message", value: chunk.subarray(0, 4_096) });
@@ -177,12 +177,12 @@ describe("a message that is received", () => {
     ]);
   });
 
-  test("is refused above the credit, text and parts included", () => {
+  test("is refused above the credit, even if it is a text or a part", () => {
     for (const last of [message(1), part(1), text("x")]) {
       const { socket, events } = created({ windowBytes: 1_000, maxMessageBytes: 10_000 });
       socket.pause();
       expect(socket.take(message(1_000 - 2 * cost))).toBeUndefined();
-      expect(socket.take(last)).toEqual([`frames of at most ${cost} bytes of credit`, "one of 65"]);
+      expect(socket.take(last)).toEqual([`frames of at most ${cost} bytes of credit`, "a frame of 65"]);
       expect(socket.take(message(0))).toBeUndefined();
       expect(events).toEqual([`binary ${1_000 - 2 * cost}`, "binary 0"]);
     }
@@ -202,7 +202,7 @@ describe("a message that is received", () => {
     expect(taken()).toEqual([`credit ${2 * 218 + cost}`]);
   });
 
-  test("has its credit returned on resume while the stream is paused", () => {
+  test("has its credit returned on resume if the stream was paused", () => {
     const { socket, events, taken } = created({ windowBytes: 1_000 });
     socket.pause();
     socket.take(message(900));
@@ -219,7 +219,7 @@ describe("a message that is received", () => {
     ["in parts", [part(600), part(401)], ["partial 600"]],
     ["with its last part", [part(1_000), message(1)], ["partial 1000"]],
   ])(
-    "above the limit %s is reported once, and everything later is dropped",
+    "above the limit %s is reported once, and all later messages are dropped",
     (_how, frames, before) => {
       const { socket, events, taken } = created();
       for (const frame of frames) {
@@ -233,13 +233,13 @@ describe("a message that is received", () => {
       socket.take(text("x"));
       socket.take(message(6_000));
       expect(events).toEqual([]);
-      // A peer that sends on runs out of credit.
+      // A peer that keeps sending runs out of credit.
       expect(taken()).toEqual([]);
       expect(socket.take(message(9_000))).toBeDefined();
     },
   );
 
-  test("of exactly the limit is delivered, in parts, too", () => {
+  test("of exactly the limit is delivered, whole or in parts", () => {
     const { socket, events } = created();
     socket.take(message(1_000));
     socket.take(part(999));
@@ -267,7 +267,7 @@ describe("the end of a stream", () => {
     vi.useRealTimers();
   });
 
-  test("comes after everything that was sent, and drops what is sent later", () => {
+  test("follows all messages that were sent before, and drops messages that are sent later", () => {
     const { socket, taken, events } = created({ credit: 0 });
     socket.sendBinary(new Uint8Array(1));
     socket.close(4005, "not found");
@@ -283,7 +283,7 @@ describe("the end of a stream", () => {
     expect(taken()).toEqual([]);
   });
 
-  test("by the peer is answered with its code, drops what waits, and is the last event", () => {
+  test("by the peer is answered with its code, drops messages that wait, and is the last event", () => {
     const { socket, taken, events } = created({ credit: 0 });
     socket.sendBinary(new Uint8Array(9));
     socket.take(part(5));
@@ -327,7 +327,7 @@ describe("the end of a stream", () => {
     expect(events).toHaveLength(2);
   });
 
-  test("is forced without a code as 1006, and not after the peer has closed", () => {
+  test("has the code 1006 if it is forced and no code was given, and is not forced once the peer has closed", () => {
     const forced = created();
     forced.socket.terminateSoon();
     vi.advanceTimersByTime(goodbyeMs);
@@ -339,7 +339,7 @@ describe("the end of a stream", () => {
     expect(closed.events).toEqual(["closed", "close 1000 "]);
   });
 
-  test("within a send stops the message, and is the last event", () => {
+  test("within a send cuts the message off, and is the last event", () => {
     const made = created({
       send: () => {
         sent += 1;
@@ -355,7 +355,7 @@ describe("the end of a stream", () => {
     expect(made.events).toEqual(["closed", "close 1001 "]);
   });
 
-  test("with its link sends nothing", () => {
+  test("by the loss of its link sends nothing", () => {
     const { socket, taken, events } = created({ credit: 0 });
     socket.sendBinary(new Uint8Array(1));
     socket.close(1000, "");

@@ -9,10 +9,10 @@ import {
   type SocketEvents,
 } from "../websocket/websocket-stream.ts";
 
-/** Credit that each frame costs in addition to its content, so that empty frames are bounded too. */
+/** Credit that each frame costs in addition to its content, in bytes, so that empty frames are bounded, too. */
 const frameCostBytes = 64;
 
-/** Messages up to this size are copied, because a view would keep the whole chunk that contained them in memory. */
+/** Size up to which a message is copied, because a view would keep the whole chunk with the message in memory. */
 const smallBytes = 4 * 1024;
 
 /** Maximum credit of a stream: the largest 32-bit value. */
@@ -31,14 +31,14 @@ export function describeKind({ case: name }: Frame["kind"]): string {
   return name === undefined ? "a frame without a kind" : `"${name}"`;
 }
 
-/** A frame that breaks the protocol: what was expected, and what was received. */
+/** Texts about a frame that breaks the protocol: what was expected, and what was received. */
 type Violation = readonly [expected: string, received: string];
 
 /** Options of a stream of a link. */
 export interface LinkedSocketOptions {
-  /** Bytes that may be sent before the peer grants more. */
+  /** Bytes that this side may send before the peer grants more credit. */
   readonly credit: number;
-  /** Bytes that the peer may send before it is granted more. */
+  /** Bytes that the peer may send before this side grants more credit. */
   readonly windowBytes: number;
   /** Maximum content of a frame, in bytes. */
   readonly maxPartBytes: number;
@@ -46,11 +46,11 @@ export interface LinkedSocketOptions {
   readonly maxMessageBytes: number;
   readonly later: Socket["later"];
   readonly send: (content: FrameContent) => void;
-  /** The stream is closed; later frames with its number are ignored. */
+  /** Called when the stream is closed. Later frames with its number are ignored. */
   readonly onClosed: () => void;
 }
 
-/** A message that waits for credit, and how much of it has been sent. */
+/** A message that waits for credit, with the number of its bytes that have been sent. */
 type Outgoing =
   | { readonly case: "message"; readonly bytes: Uint8Array; sent: number }
   | { readonly case: "text"; readonly text: string; readonly size: number };
@@ -58,8 +58,8 @@ type Outgoing =
 /**
  * One stream of a link, as a WebSocket within the link's WebSocket.
  *
- * Outgoing messages wait for the peer's credit. Credit for received bytes is returned once it amounts to half a window;
- * while the receiver is paused, it is returned on resume.
+ * Outgoing messages wait for the peer's credit. Credit for received bytes is returned once it amounts to half a window; if
+ * the receiver is paused then, it is returned on resume.
  */
 export class LinkedSocket implements Socket {
   readonly #options: LinkedSocketOptions;
@@ -68,14 +68,14 @@ export class LinkedSocket implements Socket {
   #credit: number;
   #queue: Outgoing[] = [];
   #queuedBytes = 0;
-  /** Bytes that the peer may still send. */
+  /** Number of bytes that the peer may still send. */
   #granted: number;
-  /** Credit for received bytes that was not yet returned to the peer. */
+  /** Credit for received bytes that has not been returned to the peer yet. */
   #unreturned = 0;
   #parts: Uint8Array[] = [];
   #partialBytes = 0;
   #isPaused = false;
-  /** A message was too large; it and later ones are dropped. */
+  /** True once a message was too large: this message and all later messages are dropped. */
   #isDeaf = false;
   #closing: { readonly code: number; readonly reason: string } | undefined;
   #closeSent = false;
@@ -143,7 +143,7 @@ export class LinkedSocket implements Socket {
   /**
    * Receives a frame of the stream.
    *
-   * @returns How the frame breaks the protocol; undefined if it does not.
+   * @returns The violation if the frame breaks the protocol; otherwise undefined.
    */
   take(kind: Frame["kind"]): Violation | undefined {
     switch (kind.case) {
@@ -151,7 +151,7 @@ export class LinkedSocket implements Socket {
       case "part":
         return this.#takeContent(kind.value.length, () => this.#takeBytes(kind));
       case "text":
-        // Text is counted as it was sent, in UTF-8.
+        // A text costs the bytes of its UTF-8, as it was sent.
         return this.#takeContent(new TextEncoder().encode(kind.value).length, () =>
           this.#events?.onText(kind.value),
         );
@@ -180,7 +180,7 @@ export class LinkedSocket implements Socket {
   #takeContent(size: number, deliver: () => void): Violation | undefined {
     const cost = size + frameCostBytes;
     if (cost > this.#granted) {
-      return [`frames of at most ${this.#granted} bytes of credit`, `one of ${cost}`];
+      return [`frames of at most ${this.#granted} bytes of credit`, `a frame of ${cost}`];
     }
     this.#granted -= cost;
     this.#unreturned += cost;
@@ -256,7 +256,7 @@ export class LinkedSocket implements Socket {
       next += 1;
     }
     if (this.#isClosed) {
-      return; // A send closes the link, and with it this stream, if the peer does not read.
+      return; // If the peer does not read, a send has closed the link, and with it this stream.
     }
     if (next > 0) {
       this.#queue.splice(0, next);

@@ -9,8 +9,8 @@ import type { CallCodecs } from "../stream/call-codecs.ts";
 import { encoded } from "../websocket/websocket-stream.ts";
 
 /**
- * Codecs whose messages are undecoded bytes, valid until the receiver's handler returns. For a program that passes
- * messages on without reading them.
+ * Codecs whose messages are undecoded bytes, valid until the receiver's handler returns: for a program that forwards
+ * messages without reading them.
  */
 export const rawCodecs: CallCodecs = {
   request: rawCodec<ProcessRequest>(),
