@@ -182,7 +182,10 @@ describe("a message that is received", () => {
       const { socket, events } = created({ windowBytes: 1_000, maxMessageBytes: 10_000 });
       socket.pause();
       expect(socket.take(message(1_000 - 2 * cost))).toBeUndefined();
-      expect(socket.take(last)).toEqual([`frames of at most ${cost} bytes of credit`, "a frame of 65"]);
+      expect(socket.take(last)).toEqual([
+        `frames of at most ${cost} bytes of credit`,
+        "a frame of 65",
+      ]);
       expect(socket.take(message(0))).toBeUndefined();
       expect(events).toEqual([`binary ${1_000 - 2 * cost}`, "binary 0"]);
     }
