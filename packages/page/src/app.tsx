@@ -62,6 +62,6 @@ function placeOf(hash: string): Place {
   try {
     return { kind: "world", name: decodeURIComponent(name), joinToken };
   } catch {
-    return { kind: "worlds" }; // A percent sign that encodes nothing.
+    return { kind: "worlds" }; // The address has a percent sign that encodes no character.
   }
 }

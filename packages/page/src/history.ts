@@ -9,12 +9,12 @@ export interface Totals {
 
 const nothing: Totals = { steps: 0, returns: 0, returnSum: 0 };
 
-/** Totals of several worlds since each was first seen, so that a world that appears or disappears causes no jump. */
+/** The sum of the totals of several worlds. Each world counts from when it was first seen, so that the sum does not jump when a world appears or disappears. */
 export class SharedTotals {
   #sum: Totals = nothing;
   #last: ReadonlyMap<string, Totals> = new Map();
 
-  /** Adds the totals of the worlds, by name, and returns the sum. */
+  /** Updates the sum from the current totals of the worlds, by name, and returns it. */
   add(worlds: ReadonlyMap<string, Totals>): Totals {
     for (const [name, totals] of worlds) {
       const last = this.#last.get(name);
@@ -31,7 +31,7 @@ export class SharedTotals {
   }
 }
 
-/** One moment of a history. */
+/** Rates between two moments of a history. */
 export interface Sample {
   readonly timeMs: number;
   readonly stepsPerSecond: number;

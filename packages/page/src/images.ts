@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Tensor } from "@dm-env-rpc/tensor-codec";
 
-/** Minimum rows and columns of numbers that are shown as an image. */
+/** Minimum number of rows and of columns of a tensor that is shown as an image. */
 const minSide = 4;
 
-/** The elements of a tensor as numbers; undefined for strings and messages. */
+/** Returns the elements of a tensor as numbers; undefined for strings and messages. */
 export function numbersOf(tensor: Tensor): readonly number[] | undefined {
   return tensor.dtype === "string" || tensor.dtype === "proto"
     ? undefined
@@ -12,8 +12,9 @@ export function numbersOf(tensor: Tensor): readonly number[] | undefined {
 }
 
 /**
- * A tensor as an image: uint8 of shape [height, width, 1, 3 or 4] as its colours, and numbers of shape [height, width] or
- * [height, width, channels] as greys from the least to the greatest, channel by channel from left to right.
+ * Returns a tensor as an image. A uint8 tensor of shape [height, width, channels] with 1, 3 or 4 channels has its own colours.
+ * Other numbers of two or three dimensions become greys between their least and greatest values, with the channels side by
+ * side. Returns undefined for all other tensors, and for tensors of fewer than four rows or columns.
  */
 export function imageOf(tensor: Tensor): ImageData | undefined {
   const [height = 0, width = 0, channels = 1] = tensor.shape;

@@ -6,7 +6,7 @@ import { formatNumber, formatTime } from "./format.ts";
 /** A line over time. */
 export interface PlotProps {
   readonly title: string;
-  /** Times in milliseconds, and values; the line connects the values on both sides of a missing one. */
+  /** Times in milliseconds, and values. The line connects the values on both sides of a missing value. */
   readonly times: readonly number[];
   readonly values: readonly (number | undefined)[];
 }
@@ -97,7 +97,7 @@ function timeOf(seconds: number): string {
   return formatTime(seconds * 1_000);
 }
 
-/** Returns the range of an axis: from 0, or the lowest value below it, to a little above the highest. */
+/** Returns the range of an axis: from 0, or from the lowest value if it is negative, to slightly above the highest value. */
 function rangeOf(min: number | null, max: number | null): [number, number] {
   const [low, high] = [Math.min(0, min ?? 0), Math.max(0, max ?? 0)];
   return [low, high === low ? low + 1 : high + (high - low) * 0.05];

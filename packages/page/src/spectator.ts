@@ -3,7 +3,7 @@ import { type Client, createClient, type Interceptor } from "@connectrpc/connect
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
 
-/** The page's connection to its server. */
+/** The connection of a page to its server. */
 export interface Spectator {
   readonly service: Client<typeof SpectatorService>;
   /** Metadata of each call. */
@@ -24,7 +24,7 @@ export function fragmentParameter(fragment: string, name: string): string | unde
 }
 
 /**
- * Connects to the server that a page is from.
+ * Connects to the server that has served the page.
  *
  * @param fragment The fragment of the page's address, whose `token` is sent with every call as `authorization: Bearer`.
  */

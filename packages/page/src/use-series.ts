@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { History } from "./history.ts";
 
-/** Returns the series that plots of a history show: times, steps a second and mean returns. */
+/** Returns the series that the plots of a history show: times, steps per second and mean returns. */
 export function useSeries({ samples }: History) {
   return useMemo(
     () => ({

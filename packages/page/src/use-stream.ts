@@ -9,7 +9,7 @@ export type StreamStatus =
 
 const retryMs = 1_000;
 
-/** Codes of errors that a retry does not solve. */
+/** Codes of errors after which a retry would fail, too. */
 const finalCodes: ReadonlySet<Code> = new Set([
   Code.PermissionDenied,
   Code.Unauthenticated,
@@ -20,9 +20,9 @@ const finalCodes: ReadonlySet<Code> = new Set([
 
 /**
  * Reads a server's stream while the page is visible, and retries after a temporary failure. A hidden page holds no
- * connection, because a browser has few for each server.
+ * connection, because a browser opens only a few to each server.
  *
- * @param key Names the stream: a new key opens another one.
+ * @param key Identifies the stream: a new key opens another stream.
  */
 export function useStream<T>(
   key: string,

@@ -71,7 +71,7 @@ function isTensor(value: Scalar | Tensor): value is Tensor {
   return typeof value === "object" && "dtype" in value;
 }
 
-/** A scalar as text; empty for a message. */
+/** Returns a scalar as text; for a message, its type URL. */
 function textOf(value: Exclude<Scalar, Tensor>): string {
   return typeof value === "object" ? value.typeUrl : String(value);
 }
@@ -121,7 +121,7 @@ function Picture({ picture, world }: { readonly picture: PictureMessage; readonl
 interface NamedTensorViewProps {
   readonly name: string;
   readonly shape: readonly number[];
-  /** Undefined if the tensor is too large to show; a string is the error of a malformed one. */
+  /** Undefined if the tensor is too large to show; a string is shown as it is. */
   readonly tensor: Tensor | string | undefined;
 }
 
@@ -148,7 +148,7 @@ function unpacked(message: Parameters<typeof unpackTensor>[0]): Tensor | string 
   }
 }
 
-/** Largest number of elements that are listed as text. */
+/** Maximum number of elements that are listed as text. */
 const maxListed = 32;
 
 function TensorView({ tensor }: { readonly tensor: Tensor | string }) {

@@ -27,7 +27,7 @@ interface WorldPageProps {
   readonly joinToken: string | undefined;
 }
 
-/** One world, live. */
+/** The live page of one world. */
 export function WorldPage({ spectator, name, joinToken }: WorldPageProps) {
   const [frame, setFrame] = useState<WatchWorldResponse>();
   const [info, setInfo] = useState<WorldInfo>();

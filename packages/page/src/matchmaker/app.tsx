@@ -25,7 +25,7 @@ const sections = [
 
 type Section = (typeof sections)[number];
 
-/** Least time between two renders, so that a busy matchmaker does not keep the page busy. */
+/** Minimum time between two renders, so that a busy matchmaker does not keep the page busy. */
 const renderMs = 250;
 
 /** The page of a matchmaker. */
@@ -156,7 +156,7 @@ function addressOf({ name }: Section): string {
   return `#/${name}`;
 }
 
-/** Returns a function that renders the component again soon, however often it is called. */
+/** Returns a function that renders the component again soon. Calling it several times causes only one render. */
 function useRenderSoon(): () => void {
   const [, setCount] = useState(0);
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);

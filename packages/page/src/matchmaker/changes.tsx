@@ -4,7 +4,7 @@ import { formatTime } from "../format.ts";
 import type { Change } from "./fleet.ts";
 import { Table } from "./table.tsx";
 
-/** The latest changes of all records. */
+/** The latest changes of a matchmaker's records. */
 export function Changes({ changes }: { readonly changes: readonly Change[] }) {
   const [frozen, setFrozen] = useState<readonly Change[]>();
   const shown = frozen ?? changes;
@@ -18,7 +18,7 @@ export function Changes({ changes }: { readonly changes: readonly Change[] }) {
         {frozen === undefined ? "Pause" : "Go on"}
       </button>
       <Table
-        caption="Latest changes, newest first; at first, all records"
+        caption="Latest changes, newest first. After connecting, each existing record is listed once."
         heads={["Time", "Record", "Name", "State"]}
         empty="Nothing has changed yet."
         rows={shown.map(({ number, timeMs, kind, id, text }) => ({

@@ -23,7 +23,7 @@ function fleetOf(...changes: MessageInitShape<typeof WatchResponseSchema>["chang
 const ticket = (id: string, state: TicketState) =>
   ({ case: "ticket", value: { id, state, partySize: 1 } }) as const;
 
-test("tickets are counted by their latest state, and listed newest first", () => {
+test("tickets are counted by their latest state and are listed newest first", () => {
   const fleet = fleetOf(
     ticket("a", TicketState.WAITING),
     ticket("b", TicketState.WAITING),
@@ -92,7 +92,7 @@ test("servers and profiles are replaced and removed, and agents are added up", (
   expect(fleet.profiles.map(({ name }) => name)).toEqual(["q"]);
 });
 
-test("changes are described, newest first", () => {
+test("changes are described and are listed newest first", () => {
   const fleet = fleetOf(
     { case: "profile", value: { name: "pairs", worldType: "meadow" } },
     {

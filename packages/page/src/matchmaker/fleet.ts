@@ -19,7 +19,7 @@ export interface TicketRow {
   readonly createdMs: number | undefined;
   readonly partySize: number;
   readonly profile: string;
-  /** World and address of its assignment; empty without one. */
+  /** World and address of the ticket's assignment; empty if it has none. */
   readonly place: string;
   readonly error: string;
 }
@@ -64,12 +64,12 @@ export class Fleet {
     return this.#changes;
   }
 
-  /** Counts the tickets in a state; undefined counts all, ended ones included. */
+  /** Counts the tickets in a state; if `state` is undefined, all tickets, even those that have ended. */
   count(state: TicketState | undefined): number {
     return state === undefined ? this.#tickets.size : (this.#counts.get(state) ?? 0);
   }
 
-  /** Returns the newest tickets in a state, or in any state, at most `limit`. */
+  /** Returns at most `limit` tickets in a state, or in any state, newest first. */
   tickets(state: TicketState | undefined, limit: number): readonly TicketRow[] {
     const found: TicketRow[] = [];
     for (const row of [...this.#tickets.values()].reverse()) {

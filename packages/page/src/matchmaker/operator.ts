@@ -9,9 +9,12 @@ import {
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { AdminService, RegistryService, type WatchResponse } from "@dm-env-rpc/protocol/matchmaker";
 
-/** The connection of an operator to the matchmaker that the page is from. */
+/** The connection of an operator to the matchmaker that has served the page. */
 export interface Operator {
-  /** Yields undefined once the matchmaker has admitted the operator, then all records, then each change. */
+  /**
+   * Yields undefined once the matchmaker has admitted the operator. Then yields each existing profile, server, match and ticket once,
+   * as if it had just changed, and after that each change.
+   */
   watch(signal: AbortSignal): AsyncIterable<WatchResponse["change"] | undefined>;
   /** Stops placing worlds on a server. */
   drain(serverId: string): Promise<void>;
@@ -48,7 +51,7 @@ async function* watch(
   admin: Client<typeof AdminService>,
   signal: AbortSignal,
 ): AsyncGenerator<WatchResponse["change"] | undefined> {
-  // A watch of a matchmaker without records yields nothing, so it does not show that it was admitted.
+  // If a matchmaker has no records, its watch yields nothing, so the watch does not show whether the operator was admitted.
   await admin.listProfiles({ pageSize: 1 }, { signal });
   yield undefined;
   for await (const { change } of admin.watch({}, { signal })) {

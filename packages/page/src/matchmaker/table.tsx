@@ -5,7 +5,7 @@ interface TableProps {
   readonly caption: string;
   readonly heads: readonly string[];
   readonly rows: readonly Row[];
-  /** Shown in place of a table without rows. */
+  /** Text that is shown instead of a table without rows. */
   readonly empty: string;
 }
 
@@ -15,13 +15,13 @@ export interface Row {
   readonly cells: readonly ComponentChildren[];
 }
 
-/** A table of texts, which scrolls sideways where it is too wide. */
+/** A table of texts. It scrolls sideways if it is too wide. */
 export function Table({ caption, heads, rows, empty }: TableProps) {
   if (rows.length === 0) {
     return <p>{empty}</p>;
   }
   return (
-    // Reachable by keyboard, to scroll it.
+    // The keyboard can reach the table, so that it can scroll it.
     // biome-ignore lint/a11y/noNoninteractiveTabindex: only a focused element can be scrolled by keys.
     <section class="scrolls" aria-label={caption} tabIndex={0}>
       <table class="texts">
@@ -50,7 +50,7 @@ export function Table({ caption, heads, rows, empty }: TableProps) {
   );
 }
 
-/** Returns a text, or a dash in place of an empty one. */
+/** Returns a text, or a dash instead of an empty text. */
 export function orDash(text: string): string {
   return text === "" ? "–" : text;
 }

@@ -6,7 +6,7 @@ import { type Fleet, nameOfState, ticketStates } from "./fleet.ts";
 import { Limited, maxRows } from "./limited.tsx";
 import { orDash, Table } from "./table.tsx";
 
-/** The newest tickets, of all states or of one. */
+/** The newest tickets, in all states or in one state. */
 export function Tickets({ fleet }: { readonly fleet: Fleet }) {
   const [state, setState] = useState<TicketState>();
   const nowMs = useNow();

@@ -8,7 +8,7 @@ import { controlsOf, isLegal, merge, place } from "./controls.ts";
 const move = t.int8({ min: -1, max: 2 });
 
 describe("controls", () => {
-  test("of a discrete action are a button for each value, with digits as keys of the first", () => {
+  test("of discrete actions are a button for each value, and digits are the keys of the first action", () => {
     const { choices, fields } = controlsOf(
       { move, aim: { height: t.uint8({ min: 0, max: 1 }) } },
       [],
@@ -40,7 +40,7 @@ describe("controls", () => {
     ]);
   });
 
-  test("that the world declares come first; its other actions have controls from their specs", () => {
+  test("that the world declares come first, followed by controls from the specs of its other actions", () => {
     const control = (key: string, label: string, value: number) =>
       create(ControlSchema, { key, label, actions: { move: value } });
     const given = [control("ArrowUp", "Up", 1), control("", "Stay", 0)];
@@ -71,7 +71,7 @@ describe("controls", () => {
   });
 });
 
-test("actions merge value by value, nested ones too", () => {
+test("actions are merged value by value, even nested values", () => {
   const merged = merge(merge(place("aim.height", 1), place("aim.width", 2)), { move: 3 });
   expect(merged).toEqual({ aim: { height: 1, width: 2 }, move: 3 });
 });

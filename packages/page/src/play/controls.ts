@@ -33,15 +33,15 @@ export interface Field {
 /** The controls of a world. */
 export interface ControlSet {
   readonly choices: readonly Choice[];
-  /** Actions while no key is down. */
+  /** Actions that apply while no key is down. */
   readonly idle: DynamicAction;
   readonly fields: readonly Field[];
 }
 
-/** Maximum number of values of a discrete action that get a button each. */
+/** Maximum number of values of a discrete action that has a button for each value. */
 const maxButtons = 16;
 
-/** Returns the world's own controls; actions without any get buttons or fields from their specs. */
+/** Returns the world's own controls, and buttons or fields, made from their specs, for all other actions. */
 export function controlsOf(actions: Specs, given: readonly Control[]): ControlSet {
   const specs = flattenSpecs(actions);
   const choices: Choice[] = [];
@@ -68,7 +68,7 @@ export function controlsOf(actions: Specs, given: readonly Control[]): ControlSe
       continue;
     }
     for (const [index, value] of values.entries()) {
-      // The first action with buttons has the digits as keys.
+      // If the world declares no controls, the first action with buttons has the digits as keys.
       const key = choices.length === index && index < 10 ? String(index) : undefined;
       choices.push({ key, label: `${name} ${value}`, actions: place(name, value) });
     }
@@ -76,7 +76,7 @@ export function controlsOf(actions: Specs, given: readonly Control[]): ControlSe
   return { choices, idle, fields };
 }
 
-/** Returns the values of a discrete action if there are few. */
+/** Returns the values of a discrete action that has few; otherwise undefined. */
 function valuesOf(spec: TensorSpec): readonly number[] | undefined {
   const [min, max] = [Number(spec.min), Number(spec.max)];
   return isDiscrete(spec) && max - min < maxButtons
@@ -102,7 +102,7 @@ export function place(name: string, value: number | boolean | string): DynamicAc
   return outer.reduce<DynamicAction>((inner, part) => ({ [part]: inner }), { [last]: value });
 }
 
-/** Merges two actions; the values of the later one win. */
+/** Merges two actions. A value of the later action replaces the same value of the earlier. */
 export function merge(first: DynamicAction, later: DynamicAction): DynamicAction {
   const merged: Record<string, DynamicAction[string]> = { ...first };
   for (const [name, value] of Object.entries(later)) {
@@ -143,7 +143,7 @@ function namesIn(action: DynamicAction): readonly string[] {
   );
 }
 
-/** True unless the mask of legal actions in an observation forbids it (docs/protocol-notes.md, "Conventions"). */
+/** Returns false if the mask of legal actions in an observation forbids the actions (docs/protocol-notes.md, "Conventions"). */
 export function isLegal(
   { actions }: Choice,
   specs: Specs,

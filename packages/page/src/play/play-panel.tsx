@@ -80,7 +80,7 @@ function turnOf({ kind, isWaiting, step }: SeatState, { clock }: WorldInfo): str
 
 const meterMs = 200;
 
-/** Shows the time left for this person's step, if the clock has a deadline. */
+/** Shows how much time is left for this person's step, if the clock has a deadline. */
 function DeadlineMeter({ state, info, frame }: Pick<PlayPanelProps, "state" | "info" | "frame">) {
   const deadlineMs = info.clock?.deadlineMs ?? 0;
   const othersWait = frame.agents.some(({ isWaiting }) => isWaiting);
@@ -149,7 +149,7 @@ function Controls({ controls, seat, isContinuous, isLegal: mayDo }: ControlsProp
       down.current = [...down.current.filter((other) => other !== choice), choice];
       holdWith(values);
     }
-    // In real time a press counts even if it ends before the next tick.
+    // In real time, a press has an effect even if the key is released before the next tick.
     seat.press(choice.actions);
   };
   const release = (choice: Choice): void => {
@@ -274,7 +274,7 @@ function FieldInput({ field, onChange }: FieldInputProps) {
   }
 }
 
-/** Calls back for the keys of choices, while no field has the focus. */
+/** Calls back when the key of a choice is pressed or released, while no field has the focus. */
 function useKeys(
   choices: readonly Choice[],
   press: (choice: Choice) => void,
@@ -290,7 +290,7 @@ function useKeys(
       }
       const choice = latest.current.choices.find(({ key }) => key === event.key);
       if (choice !== undefined) {
-        event.preventDefault(); // An arrow would scroll, a space press the focused button.
+        event.preventDefault(); // An arrow would scroll the page, and a space would press the focused button.
       }
       return choice;
     };

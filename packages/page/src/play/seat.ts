@@ -17,19 +17,19 @@ export interface SeatState {
   readonly kind: "joining" | "playing" | "left";
   /** The reason why the seat was lost, or why the last step was refused. */
   readonly message: string | undefined;
-  /** Undefined before it has joined. */
+  /** Undefined until the seat's agent has joined. */
   readonly actions: Specs | undefined;
   /** True while a step waits for its answer. */
   readonly isWaiting: boolean;
   readonly step: TimeStep<DynamicObservation> | undefined;
-  /** The rewards of the sequence, added up. */
+  /** The sum of the rewards in the sequence. */
   readonly return: number;
   /** The return of the previous sequence. */
   readonly lastReturn: number | undefined;
   readonly recordedBytes: number;
 }
 
-/** Maximum bytes of a recording in the page's memory; later steps are not recorded. */
+/** Maximum size of a recording in the page's memory, in bytes; later steps are not recorded. */
 const maxRecordedBytes = 64 * 1024 * 1024;
 
 const joining: SeatState = {
@@ -56,7 +56,7 @@ export interface SeatOptions {
 }
 
 /**
- * A person's seat in a world: an agent whose actions are keys. It plays one sequence after the other and records
+ * A person's seat in a world: an agent whose actions are keys. It plays one sequence after another and records
  * its steps.
  */
 export class Seat {
@@ -65,7 +65,7 @@ export class Seat {
   #connection: Connection | undefined;
   #isLeft = false;
   readonly #recorded: Uint8Array<ArrayBuffer>[] = [];
-  /** The actions of the next step; a later press replaces one that was not sent. */
+  /** The actions of the next step. A later press replaces actions that were not sent. */
   #pressed: DynamicAction | undefined;
   #held: DynamicAction = {};
   #wake: (() => void) | undefined;
@@ -152,7 +152,7 @@ export class Seat {
       try {
         step = await environment.step(actions);
       } catch (error) {
-        // The world refuses this step: the person may choose another.
+        // The world refuses this step, so the person can choose other actions.
         if (!isTensorError(error) && !isRefusal(error)) {
           throw error;
         }

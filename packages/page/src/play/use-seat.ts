@@ -4,12 +4,12 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Spectator } from "../spectator.ts";
 import { Seat, type SeatState } from "./seat.ts";
 
-/** A person's seat, if there is one. */
+/** A person's seat, if the person has one. */
 export interface HeldSeat {
   readonly seat: Seat | undefined;
   readonly state: SeatState | undefined;
   take(): void;
-  /** Forgets a seat that was left, with its recording. */
+  /** Forgets a seat that the person has left, and its recording. */
   close(): void;
 }
 
@@ -51,7 +51,7 @@ export function useSeat({
   }, [frame, showAgent]);
   const take = (): void => {
     if (info?.perAgent) {
-      // The protocol does not tell a client its agent number: it is the next one that appears.
+      // The protocol does not tell a client the number of its agent. It is the next number that appears.
       others.current = new Set(frame?.agents.map(({ agent }) => agent));
     }
     const isContinuous = info?.clock?.isContinuous ?? false;

@@ -5,10 +5,10 @@ import { formatNumber } from "../format.ts";
 import { NamedTensorView } from "../view.tsx";
 import { type RecordedPlay, type RecordedStep, readPlay } from "./steps.ts";
 
-/** Shows a recording step by step. The file stays in the page. */
+/** Shows a recording step by step. The page does not send the file to any server. */
 export function ReplayPage() {
   const [play, setPlay] = useState<RecordedPlay>();
-  /** Number of recordings that were opened: each begins at its first step. */
+  /** Number of recordings opened so far, so that each begins at its first step. */
   const [opens, setOpens] = useState(0);
   const [error, setError] = useState<string>();
   useEffect(() => {

@@ -11,7 +11,7 @@ export interface NamedTensor {
   readonly tensor: Tensor;
 }
 
-/** A step as it was recorded. */
+/** A recorded step. */
 export interface RecordedStep {
   /** Milliseconds since the first step. */
   readonly timeMs: number;

@@ -71,8 +71,8 @@ export type ProcessHandler = (
  * ServerStream, as a gRPC call does.
  *
  * Connect's iterator of requests ends the same way for a half-close and for a reset. Only the
- * call's signal distinguishes them, because a reset aborts it. The handler therefore checks the
- * signal one turn of the event loop after the iterator has ended.
+ * call's signal distinguishes the two, because a reset aborts it. So when the iterator has ended, the handler waits for one
+ * turn of the event loop, in which a reset aborts the signal.
  */
 export function createProcessHandler({
   codecs,
@@ -96,7 +96,7 @@ export function createProcessHandler({
       encode: (message) => toGenerated(codecs.response, EnvironmentResponseSchema, message),
       onIncomingEnd: async () => {
         await new Promise((resolve) => setImmediate(resolve));
-        return "half-close"; // After an abort the stream is already done, so the value has no effect.
+        return "half-close"; // After an abort, the stream is done already, so the value has no effect.
       },
       errorOf: (error) => fromConnectError(error, "connection"),
       tooLargeOf: (error) => tooLargeForConnect(error, "server", maxRequestBytes, requestLimit),
@@ -105,7 +105,7 @@ export function createProcessHandler({
         uncount();
         account.close();
       },
-      // The outgoing iterable, which ends or throws, reports the end to the peer.
+      // The outgoing iterable reports the end to the peer: it ends or throws.
       endsCall: true,
     });
     const account = buffered.open(connectionBytes(peer.address), {
@@ -115,7 +115,7 @@ export function createProcessHandler({
       },
       fail: (error) => stream.finish(error),
     });
-    // Also fires after a normal end, when the stream is already done.
+    // The signal also aborts after a normal end, when the stream is done already.
     const onAbort = (): void => stream.finish(abortOf(signal));
     if (signal.aborted) {
       onAbort();

@@ -22,11 +22,11 @@ export interface IterableStreamOptions<Received, Sent, In, Out> {
   readonly decode: (message: In) => UnreadMessage<Received>;
   readonly encode: (message: Sent) => Carried<Out>;
   /**
-   * Called when the incoming iterable has ended and all of it was delivered. Resolves with the
-   * meaning of that end: the peer's half-close, or the end of the whole call without an error.
+   * Called when the incoming iterable has ended and all its messages were delivered. Resolves with the
+   * meaning of the end: the peer's half-close, or the end of the whole call without an error.
    */
   readonly onIncomingEnd: () => Promise<"half-close" | "end-of-call">;
-  /** Maps an error that an iterable threw to the one that the stream reports. */
+  /** Maps an error that an iterable threw to the error that the stream reports. */
   readonly errorOf: (error: unknown) => Error;
   /**
    * Maps an error of the incoming iterable to the error of a message above the limit; undefined for
@@ -49,8 +49,8 @@ interface Waiting<Out> {
 /**
  * A MessageStream made of two async iterables: one that it reads, and one that Connect reads.
  *
- * It requests incoming messages one at a time, and stops while the stream is paused. Outgoing
- * messages wait here; `send` returns false when too many wait.
+ * It requests incoming messages one at a time; while the stream is paused, at most one. Outgoing
+ * messages wait here; `send` returns false if too many wait.
  */
 export class IterableStream<Received, Sent, In, Out> implements MessageStream<Received, Sent> {
   readonly #options: IterableStreamOptions<Received, Sent, In, Out>;
@@ -68,9 +68,9 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
   #ended = false;
   #done = false;
   #failure: Error | undefined;
-  /** Error of a message that was too large to read; the end of this side reports it. */
+  /** Error of a message that was too large to read. The end of this side reports it. */
   #tooLarge: DmEnvRpcError | undefined;
-  /** Status that a server has ended with. */
+  /** Status with which a server has ended. */
   #status: DmEnvRpcError | undefined;
 
   /** @param open Receives the outgoing iterable and returns the incoming one. */
@@ -175,7 +175,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     if (this.#waiting !== undefined) {
       this.#concludeOutgoing(this.#waiting);
     }
-    // The iterable is not read further: drop its next message, or its error.
+    // The iterable is no longer read, so its next message or its error is dropped.
     this.#incoming.next().catch(() => {});
     this.#incoming.return?.().catch(() => {});
     this.#options.onDone(error);
@@ -215,7 +215,7 @@ export class IterableStream<Received, Sent, In, Out> implements MessageStream<Re
     }
   }
 
-  /** Called when Connect stops reading the outgoing iterable: the call is over, or the peer is lost. */
+  /** Called when Connect stops reading the outgoing iterable, because the call is over or the peer is lost. */
   #onOutgoingGone(): void {
     if (this.#options.endsCall) {
       this.finish(

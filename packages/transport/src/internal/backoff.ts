@@ -15,7 +15,7 @@ export interface BackoffOptions {
 }
 
 /**
- * Returns the delay before an attempt, counted from 1: 0 before the first, then uniform between
+ * Returns the delay before an attempt, in ms. It is 0 before attempt 1. Before each further attempt, it is uniform between
  * half and all of a bound that doubles, so that clients that lost their connections at the same time do not
  * reconnect at the same time.
  */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { Counts } from "./counts.ts";
 import { NetworkCounts } from "./network-counts.ts";
 
-test("each addition counts one more until it is undone, which may be repeated", () => {
+test("each addition counts one more until it is undone; undoing it again has no effect", () => {
   const counts = new Counts<string>();
   const [first, second] = [counts.add("one"), counts.add("one")];
   counts.add("other");

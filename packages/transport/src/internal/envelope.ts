@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Bytes before a message: one of flags, and its length in four. */
+/** Bytes before a message: one byte of flags and four bytes of length. */
 export const prefixBytes = 5;
 
 /** Prefixes a message with its flags and length, as gRPC, gRPC-Web and Connect do. */

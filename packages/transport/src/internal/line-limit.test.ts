@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { LineLimit } from "./line-limit.ts";
 import { manualTime } from "./manual-time.ts";
 
-test("of each kind five lines are admitted in ten seconds, and the others are counted", () => {
+test("in ten seconds, five lines of each kind are admitted, and all further lines are counted", () => {
   const time = manualTime();
   const skipped: unknown[] = [];
   const limit = new LineLimit((...args) => skipped.push(args), time);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { systemTime, type TimeSource } from "./time-source.ts";
 
-/** Lines about one kind of event within a period; further ones are counted. */
+/** Maximum number of lines about one kind of event within a period; further lines are counted. */
 const linesPerPeriod = 5;
 const periodMs = 10_000;
 
@@ -18,7 +18,10 @@ export class LineLimit {
   readonly #time: TimeSource;
   readonly #periods = new Map<string, Period>();
 
-  /** @param onSkipped Called ten seconds after the first of more than five lines, with the number of the others. */
+  /**
+   * @param onSkipped Called ten seconds after the first line about a kind of event, if there were more than five, with the number of
+   *   lines that were skipped.
+   */
   constructor(
     onSkipped: (kind: string, lines: number, seconds: number) => void,
     time: TimeSource = systemTime,

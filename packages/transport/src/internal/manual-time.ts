@@ -3,11 +3,11 @@ import type { TimeSource } from "./time-source.ts";
 
 /** A clock that does not move until a test advances it. */
 export interface ManualTime extends TimeSource {
-  /** Advances the clock by `ms` and runs the callbacks that come due, in order. */
+  /** Advances the clock by `ms` and runs the callbacks that are due by then, in order. */
   advance(ms: number): void;
   /** Number of pending callbacks. */
   readonly timers: number;
-  /** Time of the next callback, in the milliseconds of `now()`; undefined without one. */
+  /** Time of the next callback, in the milliseconds of `now()`; undefined if none is pending. */
   readonly due: number | undefined;
 }
 

@@ -14,7 +14,7 @@ export class NetworkCounts {
   /**
    * Counts one more.
    *
-   * @returns A function to call when it has closed. Idempotent.
+   * @returns A function to call when the connection or call has closed. Idempotent.
    */
   add(address: string): () => void {
     return this.#counts.add(networkOf(address));

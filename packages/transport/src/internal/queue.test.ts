@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { Queue } from "./queue.ts";
 
-test("items leave in the order in which they came, while others come", () => {
+test("items leave in the order in which they were added, even while further items are added", () => {
   const queue = new Queue<number>();
   const taken: (number | undefined)[] = [];
   for (let i = 0; i < 1_000; i++) {

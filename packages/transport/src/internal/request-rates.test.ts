@@ -31,7 +31,7 @@ test("a refusal names the limit and the remedy", () => {
   );
 });
 
-test("all refusals are one error, because a flood would spend its time on the stacks of errors", () => {
+test("all refusals share one error, because a flood would spend its time on the stacks of errors", () => {
   const rates = new RequestRates(1, { now: () => 0 });
   accepted(rates, "192.0.2.1:1000");
   accepted(rates, "192.0.2.2:1000");

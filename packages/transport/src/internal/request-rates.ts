@@ -34,13 +34,13 @@ export class RequestRates {
     return this.refusalOf(networkOf(address));
   }
 
-  /** Counts a request of a network (`networkOf`) as `refusal` does. */
+  /** Counts a request of a network (as `networkOf` returns it), and returns the error as `refusal` does. */
   refusalOf(network: string): DmEnvRpcError | undefined {
     if (this.#perSecond === 0 || this.#buckets.take(network)) {
       return undefined;
     }
     this.#refusals.count("maxRequestsPerSecond");
-    // The same for all: a flood would spend a quarter of its time on the stacks of errors.
+    // All refusals share one error, because creating stacks for each would take a quarter of the time of a flood.
     this.#error ??= new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
       `too many requests: expected at most ${this.#perSecond} per second from one address (steps are not counted), received more; send fewer, or try again in a second (limit: maxRequestsPerSecond)`,

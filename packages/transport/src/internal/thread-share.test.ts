@@ -26,7 +26,7 @@ test("a turn is over once its requests have taken more than two milliseconds", (
   expect(share.isOver).toBe(false);
 });
 
-test("time without requests does not count", () => {
+test("time without requests is not counted", () => {
   const { share, loop } = driven();
   for (let i = 0; i < 10; i++) {
     share.count();
@@ -37,7 +37,7 @@ test("time without requests does not count", () => {
   expect(loop.tasks).toEqual([]);
 });
 
-test("every 64th step looks at the clock", () => {
+test("every 64th step reads the clock", () => {
   const { share, loop } = driven();
   share.count();
   loop.nowMs = 10;
@@ -49,7 +49,7 @@ test("every 64th step looks at the clock", () => {
   expect(share.isOver).toBe(true);
 });
 
-test("addresses take turns, and so do the sessions of each address", () => {
+test("addresses take turns, and the sessions of each address take turns, too", () => {
   const { share, loop } = driven();
   const order: string[] = [];
   const waiting = (network: string, name: string): void =>

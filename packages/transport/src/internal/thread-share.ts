@@ -2,7 +2,7 @@
 import { later } from "./later.ts";
 import { Queue } from "./queue.ts";
 
-/** Time that requests may take in one turn of the event loop. */
+/** Maximum time that requests take in one turn of the event loop. */
 const turnMs = 2;
 
 /** Number of steps between two reads of the clock. */
@@ -10,8 +10,8 @@ const stepsPerLook = 64;
 
 /**
  * Shares the thread among the sessions of a server, or among calls. Once requests have taken too much of a turn
- * of the event loop, sessions wait for a later turn. Addresses take turns, and so do the sessions of
- * each address, so that a burst of one peer delays another peer by only a few milliseconds.
+ * of the event loop, sessions wait for a later turn. Addresses take turns, and the sessions of
+ * each address take turns, too, so that a burst of one peer delays another peer by only a few milliseconds.
  */
 export class ThreadShare {
   /** True if sessions must wait for a later turn (`wait`). */
@@ -24,11 +24,11 @@ export class ThreadShare {
   #counted = 0;
   /** Start of the current turn; undefined if it is not measured. */
   #sinceMs: number | undefined;
-  /** Networks with waiting sessions: those whose turn it is next come first. */
+  /** Networks with waiting sessions, in the order of their turns. */
   readonly #waiting = new Queue<Waiting>();
   readonly #byNetwork = new Map<string, Waiting>();
 
-  /** @param perTurn Number of `count` calls after which a turn is over, for requests whose work follows later. */
+  /** @param perTurn Number of `count` calls after which a turn is over, for requests whose work is done later. */
   constructor(
     now: () => number = () => performance.now(),
     schedule: (task: () => void) => void = later,

@@ -15,7 +15,7 @@ describe("a thrown value", () => {
     expect(messageOf(thrown)).toBe(message);
   });
 
-  it("is returned unchanged if it is an Error, and otherwise becomes the cause of one", () => {
+  it("is returned unchanged if it is an Error, and otherwise becomes the cause of an Error", () => {
     const error = new TypeError("no dog");
     expect(toError(error)).toBe(error);
     expect(toError("no dog")).toMatchObject({ message: "no dog", cause: "no dog" });

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Longest delay of a timer, in ms; Node turns a longer one, and Infinity, into 1 ms. */
+/** Longest delay of a timer, in ms; Node turns longer delays, and Infinity, into 1 ms. */
 export const maxTimeoutMs: number = 2 ** 31 - 1;
 
-/** A clock with timers. Tests pass a manual one. */
+/** A clock with timers. Tests pass a manual clock. */
 export interface TimeSource {
   /** Milliseconds since the Unix epoch; never goes back. */
   now(): number;
   /**
    * Calls `callback` once, after at least `delayMs`; never for Infinity.
    *
-   * @returns A function that cancels it.
+   * @returns A function that cancels the callback.
    */
   after(delayMs: number, callback: () => void): () => void;
 }
 
 /**
- * The system's clock, made monotonic: changing the machine's time while the process runs does not
- * move it.
+ * The system's clock, made monotonic: it does not jump if the machine's time is set while the process runs.
  */
 export const systemTime: TimeSource = {
   now: () => performance.timeOrigin + performance.now(),

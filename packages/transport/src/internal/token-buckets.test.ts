@@ -21,7 +21,7 @@ test("a key has four seconds' worth of tokens at once, and then earns them at it
   expect(taken(buckets, "one")).toBe(40);
 });
 
-test("a clock that is set back neither earns tokens nor takes them away", () => {
+test("while the clock is set back, a key neither earns nor loses tokens", () => {
   let nowMs = 3_600_000;
   const buckets = new TokenBuckets(1, () => nowMs);
   buckets.take("one");
@@ -31,7 +31,7 @@ test("a clock that is set back neither earns tokens nor takes them away", () => 
   expect(taken(buckets, "one")).toBe(2);
 });
 
-test("keys with full buckets are forgotten, and the others are remembered", () => {
+test("keys with full buckets are forgotten, and all other keys are remembered", () => {
   let nowMs = 0;
   const buckets = new TokenBuckets(10, () => nowMs);
   taken(buckets, "busy");

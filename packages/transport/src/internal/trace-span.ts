@@ -12,7 +12,7 @@ export interface SpanOptions {
    * the span begins a trace.
    */
   readonly parent?: ReadonlyMap<string, string> | string | undefined;
-  /** The `traceparent` of each span to link. */
+  /** The `traceparent` of each span that is linked to this span. */
   readonly links?: readonly (string | undefined)[] | undefined;
   readonly attributes?: SpanAttributes | undefined;
 }

@@ -20,7 +20,7 @@ export function traceMetadata(): Readonly<Record<string, string>> {
   return {};
 }
 
-/** Calls a function; pages have no trace to detach it from. */
+/** Calls a function. Pages have no trace from which it would have to be detached. */
 export function detached<T>(run: () => T): T {
   return run();
 }

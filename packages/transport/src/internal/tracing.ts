@@ -25,8 +25,8 @@ const kinds = {
 } as const;
 
 /**
- * Codes that are faults of a server. By the semantic conventions, a server's span has the status
- * ERROR for these only: other codes are mistakes of its clients.
+ * Codes that are faults of a server. By OpenTelemetry's semantic conventions, a server's span has the status
+ * ERROR only for these codes. Other codes are mistakes of its clients.
  */
 const serverFaults: ReadonlySet<StatusCode> = new Set([
   "UNKNOWN",
@@ -47,7 +47,7 @@ export function tracerOf(scope: string): StartSpan {
   return (name, options) => start(scope, name, options);
 }
 
-/** Returns metadata with which a request continues the active trace; empty without one. */
+/** Returns metadata with which a request continues the active trace; empty if no trace is active. */
 export function traceMetadata(): Readonly<Record<string, string>> {
   return metadataOf(context.active());
 }
@@ -129,7 +129,7 @@ function linkTo(traceparent: string | undefined): Link[] {
   return linked === undefined ? [] : [{ context: linked }];
 }
 
-/** Returns what the process's propagator injects, as far as it can be metadata of a call. */
+/** Returns the headers that the process's propagator injects and that can be metadata of a call. */
 function metadataOf(of: Context): Readonly<Record<string, string>> {
   const carrier: Record<string, string> = {};
   propagation.inject(of, carrier, {

@@ -67,7 +67,7 @@ test.each(opens)(
 );
 
 test.each(opens)(
-  "a signal that is aborted already opens no connection over %s",
+  "if the signal is already aborted, no connection is opened over %s",
   async (_name, open) => {
     const { address, next, sockets } = await silentServer();
     const signal = AbortSignal.abort();

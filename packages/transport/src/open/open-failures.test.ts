@@ -151,7 +151,7 @@ describe("a server of another kind", () => {
     );
   });
 
-  test("that answers with only trailers reports their error", async () => {
+  test("that answers with only trailers causes the error of the trailers", async () => {
     await using other = await http2((stream) => {
       stream.respond(
         {
@@ -171,7 +171,7 @@ describe("a server of another kind", () => {
     expect(client.events).toEqual(["close"]);
   });
 
-  test("that ends without trailers is unavailable", async () => {
+  test("that ends the call without trailers is reported as UNAVAILABLE", async () => {
     await using other = await http2((stream) => {
       stream.respond({ ":status": 200, "content-type": "application/grpc" });
       stream.end();
@@ -182,7 +182,7 @@ describe("a server of another kind", () => {
     expect(error.message).toContain("grpc-status");
   });
 
-  test("that resets the call gives the status of the reset", async () => {
+  test("that resets the call is reported with the status of the reset", async () => {
     await using other = await http2((stream) => stream.close(7));
     await using stream = await openStream(other.address);
     const error = errorOf(await record(stream).closed);
@@ -190,7 +190,7 @@ describe("a server of another kind", () => {
     expect(error.message).toContain("REFUSED_STREAM");
   });
 
-  test("that dies is a lost connection, even while paused or after a half-close", async () => {
+  test("that dies is reported as a lost connection, even while the stream is paused or after a half-close", async () => {
     for (const [paused, ended] of [
       [false, false],
       [true, false],
@@ -265,7 +265,7 @@ describe("a server of another kind", () => {
     expect(streams[0]?.rstCode).toBe(constants.NGHTTP2_CANCEL);
   });
 
-  test("that sends a GOAWAY lets the call continue to its end", async () => {
+  test("that sends a GOAWAY still lets the call continue to its end", async () => {
     const streams: ServerHttp2Stream[] = [];
     await using other = await http2((stream) => {
       stream.respond(

@@ -38,7 +38,7 @@ test.each([
   expect(answers.messages.map(answerOf)).toEqual(["over a file"]);
 });
 
-test("a close removes the socket's file", async () => {
+test("closing the listener removes the socket's file", async () => {
   const path = socketFile();
   const server = await serving({ host: `unix:${path}` });
   expect(existsSync(path)).toBe(true);
@@ -60,7 +60,7 @@ test("the file that a killed server left behind is replaced", async () => {
   record(await server.next());
 });
 
-test("the socket of a running server is not replaced, nor is another file", async () => {
+test("the socket of a running server is not replaced, and neither is a file of another kind", async () => {
   const path = socketFile();
   await using server = await serving({ host: `unix:${path}` });
   const taken = await serving({ host: server.listener.url }).catch(errorOf);

@@ -42,13 +42,13 @@ export interface MemoryStreamOptions {
 }
 
 /**
- * Creates a client's and a server's stream that are joined in memory, with the contract and the
- * errors of a gRPC call over a network: delivery is asynchronous and in order, buffers have the
- * same bounds, and a server's `end` ends the call for both.
+ * Creates a client's and a server's stream that are joined in memory. They behave like a gRPC call over a network, with its
+ * errors: delivery is asynchronous and in order, buffers have the same bounds, and a server's `end` ends the call for both
+ * sides.
  *
  * Every message is encoded when it is sent and decoded when it is delivered. So a world and an
- * agent never share a tensor's memory, and a message that would not survive the network does not
- * survive here.
+ * agent never share a tensor's memory, and a message that a network would not deliver unchanged is not delivered unchanged
+ * here either.
  *
  * @example
  * const [stream, accepted] = memoryStreamPair();
@@ -86,11 +86,11 @@ interface Shared {
 interface Other {
   /** Delivers a message; returns true if there is room for more. */
   take(bytes: Uint8Array): boolean;
-  /** Delivers the end, with the error that it reports, if any. */
+  /** Delivers the end of the other side, with the error that the end reports, if any. */
   takeEnd(status: DmEnvRpcError | undefined): void;
   takeAbort(error: Error): void;
   takeDrain(): void;
-  /** Called when the end that this side sent was delivered. */
+  /** Called when the end of this side has been delivered. */
   endDelivered(): void;
 }
 
@@ -112,7 +112,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   #toldEnd = false;
   #closed = false;
   /**
-   * Error that the server's end reports; set at the server, and at the client once it has arrived.
+   * Error that the server's end reports; undefined at the client until the end has arrived.
    */
   #status: DmEnvRpcError | undefined;
   #failure: Error | undefined;
@@ -319,7 +319,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   }
 }
 
-/** Returns the error of an abort as the client receives it: as a status. */
+/** Returns the error of an abort as the status that the client receives. */
 function statusOf(error: Error): DmEnvRpcError {
   const { code, rawMessage } = toConnectError(error);
   return new DmEnvRpcError(statusCodeOf(code), rawMessage);

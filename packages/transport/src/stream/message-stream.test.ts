@@ -59,7 +59,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     await client.closed;
   });
 
-  test("behaviour 8: a half-close is answered to the end, then closes without an error", async () => {
+  test("behaviour 8: after a half-close all requests are answered, then the stream closes without an error", async () => {
     await using pair = await open();
     const client = record(pair.client);
     const server = echo(pair.server);
@@ -114,7 +114,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(pair.server.send(answered("too late"))).toBe(true);
   });
 
-  test("an end with a status delivers everything sent, then the status", async () => {
+  test("an end with a status delivers all sent messages, then the status", async () => {
     await using pair = await open();
     const client = record(pair.client, { onMessage: () => pair.client.pause() });
     const server = record(pair.server);
@@ -146,7 +146,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(server.events).toEqual(["message", "close"]);
   });
 
-  test("nothing is delivered before start, and nothing is lost", async () => {
+  test("no message is delivered before start, and no message is lost", async () => {
     await using pair = await open();
     const client = record(pair.client);
     pair.client.send(named("first"));
@@ -158,7 +158,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(server.messages.map(nameOf)).toEqual(["first", "second"]);
   });
 
-  test("a stream that closed before start reports the close after it", async () => {
+  test("a stream that has closed before start reports the close after start", async () => {
     await using pair = await open();
     pair.client.abort(new DmEnvRpcError("CANCELLED", "never mind"));
     const client = record(pair.client);
@@ -168,7 +168,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(() => record(pair.server)).toThrow("already started");
   });
 
-  test("a pause holds back the very next message, resume delivers it in a later turn", async () => {
+  test("a pause holds back the very next message, and resume delivers it in a later turn", async () => {
     await using pair = await open();
     record(pair.client);
     let inResume = false;
@@ -194,7 +194,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     );
   });
 
-  test("behaviour 8: an abort is noticed while paused, with messages unread", async () => {
+  test("behaviour 8: an abort is reported while the stream is paused and messages are unread", async () => {
     await using pair = await open();
     record(pair.client);
     const server = record(pair.server, { onMessage: () => pair.server.pause() });
@@ -252,7 +252,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     expect(client.events.slice(-2)).toEqual(["end", "close"]);
   });
 
-  test("a reader that pauses at every message does not starve others", async () => {
+  test("a reader that pauses at every message does not stop other streams", async () => {
     await using pair = await open();
     record(pair.client);
     let longest = 0;

@@ -2,42 +2,42 @@
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 
-/** A message that arrived and is not decoded yet. */
+/** A message that has arrived and is not decoded yet. */
 export interface UnreadMessage<Received> {
   /** Bytes of the message, after inflation. */
   readonly size: number;
   /** The first byte, which holds the tag of a request's only field; 0 for a message without bytes. */
   readonly firstByte: number;
-  /** Decodes the message. Its tensors are valid for as long as those passed to `onMessage`. */
+  /** Decodes the message. Its tensors are valid for as long as the tensors of a message passed to `onMessage`. */
   read(): Received | Malformed;
 }
 
 /**
  * Handlers of a stream's events. They are called synchronously, one at a time, in the order of the
- * events; none is called after `onClose`. They must not throw.
+ * events. No handler is called after `onClose`. Handlers must not throw.
  */
 export interface StreamReceiver<Received> {
   /**
-   * A message arrived, or a complete frame that failed to decode; `bytes` is its size, after inflation. On a
-   * server, a message above the limit is also delivered as malformed, followed by `onEnd`. The client receives the
-   * error of the limit when the server calls `end`.
+   * Called when a message has arrived, or a complete frame that failed to decode. `bytes` is its size, after inflation. On a
+   * server, a message above the limit is also delivered, as malformed with a size of 0, followed by `onEnd`. The client
+   * receives the error of the limit when the server calls `end`.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
-   * True while messages are delivered to `onUnread` instead, because the receiver would only queue them: bytes
-   * take a fraction of the memory of the decoded message. Default: false.
+   * True while messages are delivered to `onUnread` instead of `onMessage`, because the receiver would only queue them:
+   * undecoded bytes take a fraction of the memory of a decoded message. Default: false.
    */
   readonly takesUnread?: boolean | undefined;
-  /** A message arrived while `takesUnread` is true. Its bytes stay in memory for as long as it is referenced. */
+  /** Called instead of `onMessage` while `takesUnread` is true. The message's bytes stay in memory for as long as it is referenced. */
   onUnread?(message: UnreadMessage<Received>): void;
-  /** Memory of the messages that the receiver has queued. Default: that of the message at which it paused. */
+  /** Bytes of the messages that the receiver has queued. Default: the size of the message at which it paused. */
   readonly queuedBytes?: number | undefined;
-  /** The peer ended its side (half-close): no more messages arrive, sending still works. */
+  /** Called when the peer has ended its side (half-close): no more messages arrive, but this side can still send. */
   onEnd(): void;
-  /** Enough bytes were sent that `send` may be called again, after it returned false. */
+  /** Called after `send` has returned false, once enough bytes were sent that it may be called again. */
   onDrain(): void;
   /**
-   * The stream is closed in both directions. Always the last event, and always emitted. Without an
+   * Called when the stream is closed in both directions: always, and as the last event. Without an
    * error, both sides ended normally. With an error, the stream was aborted, reset or lost, and
    * undelivered messages are dropped.
    */
@@ -45,7 +45,7 @@ export interface StreamReceiver<Received> {
 }
 
 /**
- * Returns the receiver that a stream is started with.
+ * Returns the receiver with which a stream is started.
  *
  * @throws Error if the stream was already started.
  */
@@ -72,7 +72,7 @@ export function deliver<Received>(
 }
 
 /**
- * Delivers a message above the server's limit as malformed, so that it is answered after the earlier
+ * Delivers a message above the server's limit as malformed, so that the server answers it after all earlier
  * messages, then calls `onEnd`. Later messages are dropped. When the server calls `end`, the client
  * receives the error.
  */
@@ -94,26 +94,26 @@ export interface MessageStream<Received, Sent> {
    * Sends a message. It is encoded before the call returns, so its tensors may be reused. Messages
    * sent in one turn of the event loop share as few writes as possible.
    *
-   * Returns false when more is buffered than the peer reads: stop until `onDrain`. On a stream that
-   * is closed or ended the message is dropped.
+   * Returns false if the peer reads too slowly, so that many bytes are buffered: stop until `onDrain`. On a stream that
+   * is closed or has ended, the message is dropped.
    *
    * @throws Error if the message cannot be encoded; the stream is unchanged.
    */
   send(message: Sent): boolean;
   /**
-   * Stops the delivery of messages after the current one. Once buffers are full, the peer has to
-   * stop too (backpressure). `onClose` is still called.
+   * Stops the delivery of messages after the current message. Once the buffers are full, the peer has to
+   * stop sending (backpressure). `onClose` is still called.
    */
   pause(): void;
   /** Resumes the delivery; buffered messages are delivered in a later turn. */
   resume(): void;
   /**
-   * Declares that the tensors of the steps delivered so far are no longer used: their memory may be
-   * reused for later steps. Without this call every message has separate memory. Carriers that do
+   * Declares that the tensors of all steps delivered so far are no longer used, so that their memory may be
+   * reused for later steps. Without this call, every message has memory of its own. Carriers that do
    * not reuse memory omit the method.
    */
   recycle?(): void;
-  /** Ends this side normally, after everything sent: a half-close, or a server's trailers. */
+  /** Ends this side normally, after all sent messages: with a half-close, or with a server's trailers. */
   end(): void;
   /**
    * Ends both directions at once. The peer receives the error's code if the protocol can carry it.
@@ -127,7 +127,7 @@ export interface Peer {
   readonly address: string;
   /** Metadata of the call by lower-case name; repeated values are joined with ", ". */
   readonly metadata: ReadonlyMap<string, string>;
-  /** Verified certificate of the peer in DER; undefined without one. */
+  /** Verified certificate of the peer in DER; undefined if the peer has none. */
   readonly certificate: Uint8Array | undefined;
 }
 
@@ -136,7 +136,7 @@ export interface ServerStream extends MessageStream<ProcessRequest, ProcessRespo
   readonly peer: Peer;
   /**
    * Ends the call after all sent messages: normally, or with a status, which the client's `onClose` receives. Pass a
-   * status if the client may have unanswered requests.
+   * status if requests of the client may be unanswered.
    */
   end(status?: DmEnvRpcError): void;
 }

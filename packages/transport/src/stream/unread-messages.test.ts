@@ -37,7 +37,7 @@ test("small messages share memory of 2 KiB, and keep their bytes and their order
   expect([...memories].map(({ byteLength }) => byteLength)).toEqual(Array(5).fill(2_048));
 });
 
-test("no message keeps the memory of those that were read before it waited", () => {
+test("a slab is dropped once all messages in it are read", () => {
   const unread = new UnreadMessages(decoder);
   const [first, second] = [unread.add(chunk, 0, 10), unread.add(chunk, 10, 20)];
   const memory = memoryOf(first.read());
@@ -47,7 +47,7 @@ test("no message keeps the memory of those that were read before it waited", () 
   expect(memoryOf(unread.add(chunk, 30, 40).read())).not.toBe(memory);
 });
 
-test("a larger message has memory of its own, or that of a chunk that is mostly its bytes", () => {
+test("a larger message is copied, unless it is at least half of its chunk", () => {
   const unread = new UnreadMessages(decoder);
   expect(memoryOf(unread.add(chunk, 0, 1_000).read()).byteLength).toBe(1_000);
   expect(memoryOf(unread.add(chunk, 0, 40_000).read())).toBe(chunk.buffer);

@@ -7,24 +7,24 @@ type Decoder<Received> = Pick<MessageCodec<Received>, "read">;
 /** Size of a slab. An ArrayBuffer for each small message would take twenty times the memory of its bytes. */
 const slabBytes = 2 * 1024;
 
-/** A larger message is copied into separate memory. */
+/** Size up to which a message is copied into a slab. */
 const largestInSlab = 256;
 
 const noBytes = new Uint8Array(0);
 
-/** Messages of one stream to decode later. Small ones are copied into slabs that the stream's other messages share. */
+/** Messages of one stream to decode later. Small messages are copied into slabs that several messages share. */
 export class UnreadMessages<Received> {
   readonly #decoder: Decoder<Received>;
   #slab: Uint8Array = noBytes;
   #at = 0;
-  /** Messages in slabs that were not read yet. */
+  /** Number of messages in slabs that have not been read yet. */
   #inSlabs = 0;
 
   constructor(decoder: Decoder<Received>) {
     this.#decoder = decoder;
   }
 
-  /** Delivers the message from `start` to `end` of bytes that do not change. */
+  /** Delivers the message from `start` to `end` of `source`, whose bytes must not change afterwards. */
   deliver(
     receiver: StreamReceiver<Received>,
     source: Uint8Array,
@@ -38,7 +38,7 @@ export class UnreadMessages<Received> {
     }
   }
 
-  /** Returns a message. Copies its bytes if most of their ArrayBuffer is other data, which would otherwise stay in memory. */
+  /** Returns a message. Copies its bytes if most of their ArrayBuffer is other data, which would stay in memory without the copy. */
   add(source: Uint8Array, start: number, end: number): UnreadMessage<Received> {
     const size = end - start;
     if (2 * size >= source.buffer.byteLength) {
@@ -59,7 +59,7 @@ export class UnreadMessages<Received> {
     return new UnreadBytes(this.#decoder, this.#slab, at, at + size, this.#onRead);
   }
 
-  /** Drops the slab once its messages are read: an idle stream holds none. */
+  /** Drops the slab once all messages in slabs are read, so that an idle stream holds no slab. */
   readonly #onRead = (): void => {
     this.#inSlabs -= 1;
     if (this.#inSlabs === 0) {
@@ -77,7 +77,7 @@ export function unreadMessage<Received>(
   return new UnreadBytes(decoder, bytes, 0, bytes.length);
 }
 
-/** A message in bytes that do not change; thousands may wait, so it is one small object. */
+/** A message in bytes that do not change. It is one small object, because thousands may wait. */
 class UnreadBytes<Received> implements UnreadMessage<Received> {
   readonly #decoder: Decoder<Received>;
   readonly #source: Uint8Array;

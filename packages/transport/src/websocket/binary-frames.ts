@@ -3,19 +3,19 @@ import { randomFillSync } from "node:crypto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { mask } from "./mask.ts";
 
-/** Larger messages get separate memory; smaller ones share the turn's write. */
+/** Size up to which messages share one write per turn. Larger messages get memory of their own. */
 const largeMessageBytes = 32 * 1024;
 
-/** Size of the buffer for small frames, which later turns continue to fill. */
+/** Size of the buffer for small frames. Later turns continue to fill it. */
 const slabBytes = 16 * 1024;
 
-/** A frame has at most 2 bytes, a length of 8 bytes and a mask of 4. */
+/** Maximum size of a frame's header: 2 bytes, a length of 8 bytes, and a mask of 4 bytes. */
 const maxHeaderBytes = 14;
 
 /** Number of random masks that are drawn at once. */
 const masksPerDraw = 128;
 
-/** The final frame of a binary message. */
+/** First byte of the final frame of a binary message. */
 const finalBinary = 0x82;
 
 const noBytes: Buffer = Buffer.alloc(0);
@@ -23,7 +23,7 @@ const noBytes: Buffer = Buffer.alloc(0);
 /**
  * Binary messages of one turn of the event loop, to be sent as frames (RFC 6455, section 5.2).
  *
- * The library `ws` would make two buffers, two writes and three objects for each.
+ * The library `ws` would make two buffers, two writes and three objects for each message.
  */
 export class BinaryFrames {
   /** Bytes of pending messages. */
@@ -44,7 +44,7 @@ export class BinaryFrames {
     this.#isMasked = isMasked;
   }
 
-  /** Adds a message, whose memory belongs to the frames from then on. */
+  /** Adds a message and takes over its memory. */
   add(message: Uint8Array): void {
     const size = message.length;
     if (size <= largeMessageBytes) {
@@ -115,7 +115,7 @@ export class BinaryFrames {
     }
   }
 
-  /** Adds the small frames since the last piece as one piece. */
+  /** Adds the small frames that follow the last piece as one piece. */
   #seal(): void {
     if (this.#end > this.#start) {
       this.#pieces.push(this.#slab.subarray(this.#start, this.#end));
@@ -131,7 +131,7 @@ export class BinaryFrames {
     return end;
   }
 
-  /** @returns The position after the header, whose last 4 bytes are the mask, if there is one. */
+  /** @returns The position after the header. If frames are masked, the header's last 4 bytes are the mask. */
   #writeHeader(target: Buffer, start: number, length: number): number {
     const maskBit = this.#isMasked ? 0x80 : 0;
     let at = start;

@@ -72,7 +72,7 @@ const rare = fc.oneof(
   ]),
   fc.constant([{ first: 0x81, body: Buffer.from("end") }]),
   fc.constant([{ first: 0x88, body: Uint8Array.of(0x03, 0xe8) }]),
-  // Broken: too large, a reserved bit, a continuation of nothing, an unknown opcode.
+  // Frames that break the protocol: too large, with a reserved bit, a continuation of no message, with an unknown opcode.
   fc.constant([{ first: 0x82, body: new Uint8Array(1_001) }]),
   fc.constant([{ first: 0xc2, body: new Uint8Array(3) }]),
   fc.constant([{ first: 0x80, body: new Uint8Array(3) }]),
@@ -91,7 +91,7 @@ test.each([
   ["client", true],
   ["server", false],
 ])(
-  "the frames of a %s in chunks of any size are those that the library reads",
+  "the reader finds the same frames of a %s as the library, in chunks of any size",
   async (_side, isMasked) => {
     await fc.assert(
       fc.asyncProperty(sent, cuts, async (frames, cuts) => {
@@ -200,7 +200,7 @@ test("a reader that is paused at a message holds the rest of the chunk as bytes"
   expect([messages.length, reader.isBehind, reader.partialBytes]).toEqual([1_000, false, 0]);
 });
 
-test("frames of the library use a limited share of each turn of the event loop", () => {
+test("frames that the library handles use a limited share of each turn of the event loop", () => {
   let passed = 0;
   let behind = 0;
   const reader = new FrameReader({
@@ -221,7 +221,7 @@ test("frames of the library use a limited share of each turn of the event loop",
   expect([passed, behind]).toEqual([128, 2]);
 });
 
-test("a reader that drops frames passes on the one that closes the WebSocket", () => {
+test("a reader that drops frames still passes the close frame to the library", () => {
   const passed: number[] = [];
   const reader = new FrameReader({
     isMasked: true,

@@ -7,14 +7,14 @@ const finalPong = 0x8a;
 const finalBit = 0x80;
 const opcodeBits = 0x0f;
 const closeOpcode = 0x8;
-/** Opcodes from here on are of control frames, which do not belong to a message. */
+/** Lowest opcode of a control frame. Control frames do not belong to a message. */
 const firstControlOpcode = 0x8;
 const maskBit = 0x80;
 const lengthBits = 0x7f;
 const maskBytes = 4;
 const maxControlBytes = 125;
 
-/** Units of work per turn of the event loop; a dropped frame takes 1. */
+/** Maximum units of work per turn of the event loop. A dropped frame takes one unit. */
 const workPerTurn = 4096;
 /** Units of work of a frame that the library handles. */
 const libraryWork = 64;
@@ -25,9 +25,9 @@ export interface FrameReaderOptions {
   readonly isMasked: boolean;
   /** Size limit of a message. */
   readonly maxMessageBytes: number;
-  /** A message arrived: the bytes of `chunk` from `start` to `end`. */
+  /** Called when a message has arrived: the bytes of `chunk` from `start` to `end`. */
   readonly onMessage: (chunk: Uint8Array, start: number, end: number) => void;
-  /** Bytes of other frames, in order. A frame may arrive in several parts. */
+  /** Called with the bytes of other frames, in order. A frame may arrive in several parts. */
   readonly onOther: (bytes: Uint8Array) => void;
   /** Called when bytes are held. The network should not be read until `readOn` has been called. */
   readonly onBehind: () => void;
@@ -37,12 +37,12 @@ export interface FrameReaderOptions {
  * Reads the frames of a WebSocket (RFC 6455, section 5.2) before the library `ws` does, because `ws`
  * makes a buffer, a write and two events per frame.
  *
- * It delivers binary messages that arrive whole in one chunk, and leaves all other frames to the
- * library. After a frame that may break the protocol it leaves every frame to the library, which
+ * The reader delivers binary messages that arrive whole in one chunk and are under 64 KiB, and leaves all other frames to the
+ * library. After a frame that may break the protocol, it leaves every frame to the library, which
  * then decides what follows.
  *
- * While paused, and once the library's frames have used their share of a turn of the event loop, it holds the rest of a
- * chunk undecoded, because decoded messages of a few bytes take many times the size of their frames.
+ * While paused, and once the library's frames have used their share of a turn of the event loop, the reader holds the rest of
+ * a chunk undecoded, because decoded messages of a few bytes take many times the memory of their frames.
  */
 export class FrameReader {
   readonly #options: FrameReaderOptions;
@@ -50,20 +50,20 @@ export class FrameReader {
   #partialBytes = 0;
   /** Chunks that have not been read yet. */
   #held: Buffer[] = [];
-  /** True while chunks are held rather than read. */
+  /** True while chunks are held instead of read. */
   #isHolding = false;
   #isPaused = false;
-  /** True once only the frame that closes the WebSocket is read. */
+  /** True once all frames except the close frame are dropped. */
   #isDropping = false;
   /** True if the current frame is dropped. */
   #isDropped = false;
   #work = 0;
-  /** False once the library reads every frame. */
+  /** False once every frame is left to the library. */
   #isDirect = true;
   #isClosed = false;
   /** Received part of the header of a frame that is passed to the library or dropped. */
   #header: number[] = [];
-  /** Bytes of that frame's body still to come; undefined until its header is complete. */
+  /** Bytes of this frame's body that have not arrived; undefined until its header is complete. */
   #left: number | undefined;
 
   constructor(options: FrameReaderOptions) {
@@ -89,7 +89,7 @@ export class FrameReader {
     }
   }
 
-  /** Holds later chunks and the rest of the current one. */
+  /** Holds later chunks, and the rest of the current chunk. */
   pause(): void {
     this.#isPaused = true;
     this.#isHolding = true;
@@ -100,7 +100,7 @@ export class FrameReader {
     this.#isPaused = false;
   }
 
-  /** Reads the held bytes, unless the reader is paused. To be called in a later turn of the event loop. */
+  /** Reads the held bytes, unless the reader is paused. Call it in a later turn of the event loop. */
   readOn(): void {
     if (this.#isPaused) {
       return;
@@ -114,7 +114,7 @@ export class FrameReader {
     }
   }
 
-  /** Drops all frames from now on, except the one that closes the WebSocket. */
+  /** Drops all frames from now on, except the close frame. */
   drop(): void {
     this.#isDropping = true;
     this.#partialBytes = 0;
@@ -210,7 +210,7 @@ export class FrameReader {
     return at;
   }
 
-  /** True if the frames after this one can be read here; false if the library must read the rest. */
+  /** Returns true if the reader can read the frames after this one; false if it must leave them to the library. */
   #isPlain(length: number): boolean {
     const [first = 0, second = 0] = this.#header;
     if (second >= maskBit !== this.#options.isMasked) {
@@ -221,7 +221,7 @@ export class FrameReader {
       : (first === finalPing || first === finalPong) && length <= maxControlBytes;
   }
 
-  /** Counts the processed bytes of the current frame, and how many of them belong to its body. */
+  /** Counts `bytes` processed bytes of the current frame, of which `body` belong to its body. */
   #count(bytes: number, body: number): void {
     const [first = 0] = this.#header;
     const opcode = first & opcodeBits;

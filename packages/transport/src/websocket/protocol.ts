@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Mapping of a Process stream to a WebSocket (docs/protocol-notes.md, "WebSocket"). Runs in every
-// JavaScript runtime, because pages use it too.
+// JavaScript runtime, because pages use it, too.
 import { DmEnvRpcError, type ErrorOrigin } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf, statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { toConnectError } from "../internal/connect-errors.ts";
@@ -14,7 +14,7 @@ export const subprotocol = "dm_env_rpc.v1";
  */
 const metadataPrefix = "dm_env_rpc.v1.metadata.";
 
-/** Text message by which a client half-closes: a WebSocket itself cannot. */
+/** Text message with which a client ends its side, because WebSockets have no half-close. */
 export const endMessage = "end";
 
 /** Close code of a stream that ended normally. */
@@ -26,13 +26,13 @@ const goingAway = 1001;
 /** Close code for a message above the receiver's limit (RFC 6455, section 7.4.1). */
 export const messageTooBig = 1009;
 
-/** This plus a gRPC status code is the close code of an error. */
+/** The close code of an error is this number plus the gRPC status code. */
 const statusCloseBase = 4000;
 
 /** Size limit of a close reason, in bytes (RFC 6455, section 5.5). */
 const maxReasonBytes = 123;
 
-/** Longest error message in the text message before a close, in characters. */
+/** Maximum length of an error's message in the text message before a close, in characters. */
 const maxStatusMessageLength = 4096;
 
 /** Returns the sub-protocols that a client offers: the protocol itself, and the call's metadata. */

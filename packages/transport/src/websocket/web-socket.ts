@@ -2,14 +2,14 @@
 import { later } from "../internal/later.ts";
 import { encoded, type Socket, type SocketEvents } from "./websocket-stream.ts";
 
-/** Interval at which buffered bytes are polled: the platform has no event for them. */
+/** Interval at which the number of buffered bytes is polled, because the platform has no event for it. */
 const drainPollMs = 4;
 
 /**
- * Wraps the platform's WebSocket. It cannot pause reading, so a page's buffers are bounded only by
- * the requests that it has in flight.
+ * Wraps the platform's WebSocket. The platform cannot pause reading, so a page's buffers are bounded only by
+ * the requests that the page has in flight.
  *
- * @param webSocket An open WebSocket whose messages were not read yet.
+ * @param webSocket An open WebSocket of which no message has been read yet.
  */
 export function webSocket(webSocket: WebSocket): Socket {
   webSocket.binaryType = "arraybuffer";

@@ -21,19 +21,19 @@ import {
   statusMessageOf,
 } from "./protocol.ts";
 
-/** Maximum number of messages delivered one by one (with a pause and a resume for each) before other streams run. */
+/** Maximum number of messages that are delivered before other streams run, if each causes a pause and a resume. */
 const resumesPerTurn = 64;
 
-/** Maximum number of messages in the inbox before reading pauses, and delivered from it before other streams run. */
+/** Number of messages in the inbox at which reading pauses; also the maximum that is delivered from it before other streams run. */
 const messagesPerTurn = 256;
 
-/** Overhead of a queued message in bytes, so that empty messages are bounded too. */
+/** Overhead of a queued message in bytes, so that empty messages are bounded, too. */
 const messageOverheadBytes = 128;
 
 /** Encodes the messages of one direction. */
 export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
 
-/** Encodes a message in separate memory. */
+/** Encodes a message in memory of its own. */
 export function encoded<T>(message: T, encoder: Encoder<T>): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(encoder.size(message));
   encoder.write(message, bytes, 0);
@@ -46,38 +46,38 @@ export interface Socket {
   readonly bufferedBytes: number;
   /** Bytes received of an incomplete message. */
   readonly partialBytes: number;
-  /** Starts the events, in order. Call it once. */
+  /** Starts to call the handlers of `events`. Call it once. */
   start(events: SocketEvents): void;
   /** Sends a binary message and takes over its memory. */
   sendBinary(bytes: Uint8Array<ArrayBuffer>): void;
   /** Encodes and sends a binary message. */
   sendMessage<T>(message: T, encoder: Encoder<T>): void;
   sendText(text: string): void;
-  /** Stops reading if the platform can. Messages that were already read may still arrive. */
+  /** Stops reading, if the platform can. Messages that were read before may still arrive. */
   pause(): void;
   resume(): void;
   /** Starts the closing handshake after all sent messages. */
   close(code: number, reason: string): void;
   /**
-   * Cuts the connection if the peer does not answer the close within a second, if the platform can.
+   * Makes the platform, if it can, cut the connection unless the peer answers the close within a second.
    */
   terminateSoon(): void;
   /** Runs a task in a later turn of the event loop, after pending input. */
   later(task: () => void): void;
 }
 
-/** Events of an open WebSocket. */
+/** Handlers of the events of an open WebSocket, which are called in the order of the events. */
 export interface SocketEvents {
-  /** A binary message arrived: the bytes of `source` from `start` to `end`. */
+  /** Called when a binary message has arrived: the bytes of `source` from `start` to `end`. */
   onBinary(source: Uint8Array, start: number, end: number): void;
   onText(text: string): void;
-  /** `bufferedBytes` has fallen. */
+  /** Called when `bufferedBytes` has fallen. */
   onDrain(): void;
-  /** `partialBytes` has changed. */
+  /** Called when `partialBytes` has changed. */
   onPartial(): void;
-  /** A message is above the limit; it and later ones are dropped. */
+  /** Called when a message is above the limit. This message and all later messages are dropped. */
   onTooLarge(): void;
-  /** The socket is closed; always the last event. */
+  /** Called when the socket is closed. Always the last event. */
   onClose(code: number, reason: string): void;
 }
 
@@ -97,8 +97,8 @@ export interface WebSocketStreamOptions<Received, Sent> {
 /**
  * Either side of a Process stream over a WebSocket.
  *
- * The protocol's messages are binary. A client ends its side with a text message, a server with
- * close code 1000. The close code of an error holds the gRPC status.
+ * The protocol's messages are binary. A client ends its side with a text message; a server ends its side with
+ * close code 1000. The close code of an error contains the gRPC status.
  */
 export class WebSocketStream<Received, Sent> implements MessageStream<Received, Sent> {
   readonly #options: WebSocketStreamOptions<Received, Sent>;
@@ -108,7 +108,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #receiver: StreamReceiver<Received> | undefined;
   /** Messages that arrived while delivery was paused. */
   #inbox: Uint8Array[] = [];
-  /** Index of the next message: a shift would move all of them. */
+  /** Index of the next message in the inbox, because `shift` would move all messages. */
   #next = 0;
   #inboxBytes = 0;
   #paused = false;
@@ -140,7 +140,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       get unreportedBytes() {
         return stream.#socket.bufferedBytes + (stream.#receiver?.queuedBytes ?? 0);
       },
-      fail: (error) => this.abort(error), // Cuts a peer that does not read within a second.
+      fail: (error) => this.abort(error), // If the peer does not read, its connection is cut after a second.
     });
     options.socket.start({
       onBinary: (source, start, end) => this.#onBinary(source, start, end),
@@ -166,7 +166,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
 
   send(message: Sent): boolean {
     if (this.#done || this.#ended) {
-      return true; // Dropped. `onClose` reports it to the sender.
+      return true; // The message is dropped. `onClose` reports to the sender that the stream has ended.
     }
     this.#socket.sendMessage(message, this.#options.encoder);
     if (this.#hasRoom()) {
@@ -205,7 +205,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
     this.#forget(); // A server that has ended the call drops later requests.
     if (this.#status !== undefined) {
-      // A peer that sent too much may not read the close.
+      // A peer that has sent too much does not always read the close.
       this.#closeWith(this.#status);
       this.#socket.terminateSoon();
       this.#finish(this.#status);
@@ -224,7 +224,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (this.#options.side === "server") {
       this.#closeWith(error);
     } else {
-      // A client's abort reports only the code; a server's also reports the reason.
+      // A client's abort reports only the code; a server's abort also reports the reason.
       const reported = new DmEnvRpcError("CANCELLED", "", { origin: "client" });
       this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
     }
@@ -272,7 +272,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       this.#inbox.push(bytes);
       this.#inboxBytes += bytes.length + messageOverheadBytes;
       this.#keepAccount();
-      // The reader holds the rest as bytes, which take far less memory than messages.
+      // The reader holds the remaining frames as bytes, which take far less memory than messages.
       const isFull =
         this.#inbox.length - this.#next >= messagesPerTurn || this.#inboxBytes >= holdBytes;
       if (this.#reading && isFull) {
@@ -400,7 +400,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#receiver?.onDrain();
   }
 
-  /** True if the stream may buffer more for its peer. */
+  /** Returns true if the stream may buffer more messages for its peer. */
   #hasRoom(): boolean {
     const unread = this.#socket.bufferedBytes;
     return unread < lowWaterBytes || (unread < highWaterBytes && this.#account?.isTight !== true);
@@ -423,7 +423,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
         error ??
           new DmEnvRpcError(
             "CANCELLED",
-            `${peerName} closed the stream, with requests unanswered`,
+            `${peerName} closed the stream before the server had ended it`,
             { origin: "client" },
           ),
       );
@@ -442,7 +442,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#forget();
     if (!this.#reading) {
       this.#reading = true;
-      this.#socket.resume(); // Resumes, so that the close of the other side is read.
+      this.#socket.resume(); // So that the close of the other side is read.
     }
     if (this.#receiver !== undefined) {
       this.#tellClose();

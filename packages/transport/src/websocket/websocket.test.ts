@@ -64,7 +64,7 @@ describe("the close of a WebSocket", () => {
     expect(texts).toEqual([JSON.stringify({ code: statusCodes.NOT_FOUND, message })]);
   });
 
-  test("an unknown text message ends the stream with an error that names the known one", async () => {
+  test("an unknown text message ends the stream with an error that names the known text", async () => {
     await using server = await serving();
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -86,7 +86,7 @@ describe("the close of a WebSocket", () => {
     expect((await closed).code).toBe(4000 + statusCodes.FAILED_PRECONDITION);
   });
 
-  test("a close in the middle of the requests is an error at the server, not an end", async () => {
+  test("a close before the client has ended its side is an error at the server, not an end", async () => {
     await using server = await serving();
     const { socket, open } = bare(server);
     const served = record(await server.next());
@@ -107,7 +107,7 @@ describe("the close of a WebSocket", () => {
     expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
   });
 
-  test("a client whose message was too large gets the answers to earlier messages, however late", async () => {
+  test("a client whose message was too large receives the responses to earlier messages, however late", async () => {
     await using server = await serving({ maxMessageBytes: 1_000, pingIntervalMs: 10 });
     await using stream = await openStream(`ws://${server.address}`);
     const client = record(stream);
@@ -115,7 +115,7 @@ describe("the close of a WebSocket", () => {
     const reader = record(served);
     stream.send(stepRequest(1_000_000));
     await reader.seen("end");
-    // Pongs queue up after the message and are not read, so another WebSocket counts the rounds.
+    // The client's pongs wait unread behind the message, so a second WebSocket counts the rounds of pings.
     const { socket } = bare(server);
     record(await server.next());
     for (let rounds = 0; rounds < 5; rounds++) {
@@ -181,7 +181,7 @@ describe("the origin check of a WebSocket", () => {
     );
   });
 
-  test("a client that does not offer the sub-protocol gets an error that names it", async () => {
+  test("a client that does not offer the sub-protocol receives an error that names it", async () => {
     await using server = await serving();
     const { closed } = bare(server, { protocols: [] });
     const { code, reason } = await closed;
@@ -189,7 +189,7 @@ describe("the origin check of a WebSocket", () => {
     expect(reason).toContain(subprotocol);
   });
 
-  test("a connection above maxConnections gets an error", async () => {
+  test("a connection above maxConnections receives an error", async () => {
     await using server = await serving({ maxConnections: 1 });
     await using first = await openStream(server.address);
     record(first);
@@ -200,7 +200,7 @@ describe("the origin check of a WebSocket", () => {
     expect(error?.message).toContain("maxConnections");
   });
 
-  test("a path that is not Process's is not found", async () => {
+  test("a path other than that of Process is not found", async () => {
     await using server = await serving();
     const socket = new WebSocket(`ws://${server.address}/elsewhere`, [subprotocol]);
     const error = await new Promise<Error>((resolve) => socket.once("error", resolve));
@@ -259,7 +259,7 @@ describe("hostile WebSockets", () => {
     }
   });
 
-  test("frames that a closed WebSocket has buffered are not read", async () => {
+  test("the buffered frames of a closed WebSocket are not read", async () => {
     const binary = Buffer.from([0x82, 0x82, 0, 0, 0, 0, 1, 2]);
     let messages = 0;
     let isClosed = (): void => {};
@@ -295,7 +295,7 @@ describe("hostile WebSockets", () => {
     expect(messages).toBe(1);
   });
 
-  test("another kind of upgrade is answered as a plain request", async () => {
+  test("a request with another kind of upgrade is answered as a plain request", async () => {
     await using server = await serving();
     const response = await new Promise<string>((resolve) => {
       const socket = connectTcp(server.listener.port, "127.0.0.1");
@@ -311,7 +311,7 @@ describe("hostile WebSockets", () => {
     expect(response).toContain("nothing is served at /x");
   });
 
-  test("an incomplete message ends its stream despite pings in between", async () => {
+  test("an incomplete message that stalls ends its stream even if pings arrive in between", async () => {
     await using server = await serving({ stalledMessageMs: 100 });
     const { socket, open, closed } = bare(server);
     const served = record(await server.next());
@@ -326,7 +326,7 @@ describe("hostile WebSockets", () => {
     }
   });
 
-  test("pings do not belong to a message: a quiet stream is not stalled", async () => {
+  test("pings do not belong to a message, so a quiet stream does not count as stalled", async () => {
     await using server = await serving({ stalledMessageMs: 20, pingIntervalMs: 5 });
     const { socket, open } = bare(server);
     const served = record(await server.next());
@@ -381,7 +381,7 @@ describe("hostile WebSockets", () => {
       const error = await record(second).closed;
       expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "server" });
       expect(error?.message).toContain(`(limit: ${limit})`);
-      // Closed streams make room.
+      // Closed connections no longer count.
       socket.terminate();
       await served.closed;
       let isAccepted = false;
@@ -445,7 +445,7 @@ describe("the life of a WebSocket", () => {
     socket.terminate();
   });
 
-  test("pings keep a quiet stream that answers them", async () => {
+  test("a quiet stream that answers pings stays open", async () => {
     await using server = await serving({ pingIntervalMs: 5 });
     await using stream = await openStream(`ws://${server.address}`, { pingIntervalMs: 5 });
     const client = record(stream);

@@ -9,8 +9,8 @@ import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
 /**
- * Maximum number of messages per write. With many requests in flight, the peer then works on the first
- * answers while this side works on the remaining requests.
+ * Maximum number of messages per write. With many requests in flight, the peer thus works on the first
+ * responses while this side works on the remaining requests.
  */
 const messagesPerWrite = 32;
 
@@ -23,8 +23,8 @@ export const wsOptions = {
 } as const;
 
 /**
- * A WebSocket of `ws` that lets the stream decide how to end after a message above `maxPayload`, so
- * that earlier requests are answered first. `ws` drops later messages.
+ * A WebSocket of `ws` that does not close after a message above `maxPayload`: the stream closes it once earlier requests
+ * are answered. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
   /** Writes pending messages before a close frame, including one that answers the peer's close. */
@@ -49,7 +49,7 @@ function terminateSoon(webSocket: WebSocket): void {
   webSocket.once("close", () => clearTimeout(timer));
 }
 
-/** An open WebSocket of the library `ws`, none of whose messages were read yet. */
+/** An open WebSocket of the library `ws`, of which no message has been read yet. */
 export interface WsSocketOptions {
   readonly webSocket: PatientWebSocket;
   /** Its network connection. */
@@ -62,7 +62,8 @@ export interface WsSocketOptions {
 
 /**
  * Wraps a WebSocket of the library `ws`, as soon as it is open. The library handles handshakes,
- * control frames and fragmented messages; all other messages bypass it in both directions.
+ * control frames, texts, fragmented messages, and received messages that have 64 KiB or more or span several chunks. All
+ * other messages bypass it.
  */
 export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocketOptions): Socket {
   webSocket.binaryType = "nodebuffer";
@@ -129,7 +130,8 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
     events?.onPartial();
   };
   if (side === "server") {
-    // Drops what a closed socket has buffered. The library would parse all of it in one turn, for a stream that drops it.
+    // Drops the bytes that a closed socket has buffered. The library would parse them all in one turn, although the stream
+    // would drop their messages.
     network.prependListener("close", () => network.read());
   }
   network.on("data", onData);
