@@ -9,7 +9,10 @@ export interface Totals {
 
 const nothing: Totals = { steps: 0, returns: 0, returnSum: 0 };
 
-/** The sum of the totals of several worlds. Each world counts from when it was first seen, so that the sum does not jump when a world appears or disappears. */
+/**
+ * The sum of the totals of several worlds. Each world counts from when it was first seen, so that the sum does not jump when a
+ * world appears or disappears.
+ */
 export class SharedTotals {
   #sum: Totals = nothing;
   #last: ReadonlyMap<string, Totals> = new Map();
@@ -59,7 +62,10 @@ export class History {
     return this.#samples.findLast(({ meanReturn }) => meanReturn !== undefined)?.meanReturn;
   }
 
-  /** Adds the rates since the last totals. If the totals have shrunk, as after a restart of the server, the history begins again. */
+  /**
+   * Adds the rates since the last totals. If the totals have shrunk, as after a restart of the server, the history begins
+   * again.
+   */
   add(timeMs: number, totals: Totals): void {
     const last = this.#last;
     if (last !== undefined && timeMs <= last.timeMs) {

@@ -18,7 +18,10 @@ const firstAllocationBytes = 16 * 1024;
  */
 const chunkOverheadBytes = 256;
 
-/** Share of a larger message that must have arrived before it is allocated as a whole; the system provides pages as they are filled. */
+/**
+ * Share of a larger message that must have arrived before it is allocated as a whole; the system provides pages as they are
+ * filled.
+ */
 const wholeShare = 1 / 4;
 
 /** Spare memory is dropped if it is more than this many times as large as the message needs. */

@@ -323,7 +323,10 @@ export class BufferedBytes {
     }
   }
 
-  /** Checks all streams after `ms`. With 0, in the turn after the next, because node:http2 still sends what it can in the next turn. */
+  /**
+   * Checks all streams after `ms`. With 0, in the turn after the next, because node:http2 still sends what it can in the next
+   * turn.
+   */
   #checkLater(ms: number): void {
     if (this.#willCheck) {
       return;

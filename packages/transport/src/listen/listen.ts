@@ -274,7 +274,10 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
   return parseAddress(host).path;
 }
 
-/** Returns the function that closes a listener in steps: it refuses new connections, refuses new streams, ends open streams, and closes all sockets. */
+/**
+ * Returns the function that closes a listener in steps: it refuses new connections, refuses new streams, ends open streams,
+ * and closes all sockets.
+ */
 function createClose(
   server: Server,
   gate: ConnectionGate,

@@ -29,7 +29,10 @@ export const relayPath = "/dm_env_rpc.relay.v1";
 /** Sub-protocol of the WebSocket between a program and a relay. */
 export const relaySubprotocol = "dm_env_rpc.relay.v1";
 
-/** Credit that each side grants at the start of a stream, in bytes. A side buffers at most this much for a reader that has stopped. */
+/**
+ * Credit that each side grants at the start of a stream, in bytes. A side buffers at most this much for a reader that has
+ * stopped.
+ */
 const windowBytes = 256 * 1024;
 
 /** Minimum credit that a peer must grant, so that a text message fits. */

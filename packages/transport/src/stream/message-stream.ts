@@ -28,7 +28,10 @@ export interface StreamReceiver<Received> {
    * undecoded bytes take a fraction of the memory of a decoded message. Default: false.
    */
   readonly takesUnread?: boolean | undefined;
-  /** Called instead of `onMessage` while `takesUnread` is true. The message's bytes stay in memory for as long as it is referenced. */
+  /**
+   * Called instead of `onMessage` while `takesUnread` is true. The message's bytes stay in memory for as long as it is
+   * referenced.
+   */
   onUnread?(message: UnreadMessage<Received>): void;
   /** Bytes of the messages that the receiver has queued. Default: the size of the message at which it paused. */
   readonly queuedBytes?: number | undefined;

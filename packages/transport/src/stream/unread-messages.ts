@@ -38,7 +38,10 @@ export class UnreadMessages<Received> {
     }
   }
 
-  /** Returns a message. Copies its bytes if most of their ArrayBuffer is other data, which would stay in memory without the copy. */
+  /**
+   * Returns a message. Copies its bytes if most of their ArrayBuffer is other data, which would stay in memory without the
+   * copy.
+   */
   add(source: Uint8Array, start: number, end: number): UnreadMessage<Received> {
     const size = end - start;
     if (2 * size >= source.buffer.byteLength) {

@@ -24,7 +24,10 @@ import {
 /** Maximum number of messages that are delivered before other streams run, if each causes a pause and a resume. */
 const resumesPerTurn = 64;
 
-/** Number of messages in the inbox at which reading pauses; also the maximum that is delivered from it before other streams run. */
+/**
+ * Number of messages in the inbox at which reading pauses; also the maximum that is delivered from it before other streams
+ * run.
+ */
 const messagesPerTurn = 256;
 
 /** Overhead of a queued message in bytes, so that empty messages are bounded, too. */
