@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer as createTlsServer } from "node:tls";
 import { Worker } from "node:worker_threads";
 import { type Connection, connect, gymnasium } from "@dm-env-rpc/client";
 import { realtime } from "@dm-env-rpc/client/realtime";
@@ -16,6 +18,11 @@ import {
   serve,
 } from "@dm-env-rpc/server";
 import { pack, t } from "@dm-env-rpc/tensor-codec";
+import {
+  authority,
+  expiredPair,
+  serverPair,
+} from "../../../packages/transport/src/testing/certificates.ts";
 
 /** A world that can fail in many ways. */
 const counter = defineWorld({
@@ -150,6 +157,20 @@ const tensor = (value: number, dtype: "int8" | "float64") => pack(value, { dtype
 export const provoked: Readonly<Record<string, () => Promise<Error>>> = {
   nobody: () => errorOf(() => connect("localhost:1")),
   notHttp2: served(({ url }) => connect(url.replace("http:", "https:"))),
+  expired: async () => {
+    await using server = await serve({ worlds: [], tls: expiredPair });
+    return await errorOf(() => connect(server.url, { tls: { ca: expiredPair.cert } }));
+  },
+  handshakeRefused: async () => {
+    const server = createTlsServer({ ...serverPair, ALPNProtocols: ["other"] });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    try {
+      return await errorOf(() => connect(`https://127.0.0.1:${port}`, { tls: { ca: authority } }));
+    } finally {
+      server.close();
+    }
+  },
   loopback: () => errorOf(() => serve({ worlds: [], host: "0.0.0.0" })),
   portInUse: served(({ url }) => serve({ worlds: [], port: Number(new URL(url).port) })),
   unauthenticated: served(({ connection }) => connection.createWorld(), {
