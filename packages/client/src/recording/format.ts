@@ -12,7 +12,7 @@ import {
 export interface RecordingHeader {
   /** Name of the server. */
   readonly peer: string;
-  /** Names and versions of the software: client, server, world (behaviour 59). */
+  /** Names and versions of the client and, as far as the caller gave them, of other software (behaviour 59). */
   readonly versions: Readonly<Record<string, string>>;
 }
 

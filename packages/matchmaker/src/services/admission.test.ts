@@ -297,7 +297,7 @@ describe("the calls of a listener", () => {
     [16, 2],
     [31, 3],
   ])(
-    "may, in a reserve of %i calls, have unread requests in at most %i calls of one network",
+    "have a limit while their requests are unread: in a reserve of %i calls, %i for one network",
     (reservedCalls, most) => {
       const admit = listener({ reservedCalls });
       for (let round = 0; round < 2; round++) {

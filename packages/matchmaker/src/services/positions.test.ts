@@ -110,18 +110,18 @@ it("a client's updates over the network contain the position", async () => {
 
 it.each<[number | undefined, number | undefined, boolean]>([
   [undefined, undefined, false],
-  [undefined, 5, false],
-  [5, undefined, true],
+  [5, undefined, false],
+  [undefined, 5, true],
   [5, 5, false],
-  [10, 11, true],
-  [11, 12, false],
-  [16, 20, true],
-  [17, 20, false],
-  [30, 20, false],
-  [51, undefined, true],
+  [11, 10, true],
+  [12, 11, false],
+  [20, 16, true],
+  [20, 17, false],
+  [20, 30, false],
+  [undefined, 51, true],
 ])(
-  "after a report of the position %2$s, the position %1$s is news: %3$s",
-  async (position, reported, isNews) => {
+  "after a report of the position %s, the position %s is news: %s",
+  async (reported, position, isNews) => {
     const replica = new Replica(memoryStore());
     const positions = new Positions(replica, new MatchIndex(replica, {}, () => {}), 1_000);
     expect(positions.isNews(position, reported)).toBe(isNews);
