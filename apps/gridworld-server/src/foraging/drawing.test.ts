@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createForaging } from "./foraging.ts";
 import { agentColour, foodBody, ground, highlight, ink } from "./palette.ts";
 import { drawn, play, scene, seeded } from "./testing.ts";
-import { writeLevel } from "./tiles.ts";
+import { emptyTile, writeLevel } from "./tiles.ts";
 
 const layout = drawn(`
   a..2
@@ -53,6 +53,22 @@ describe("the picture", () => {
     world.leave(1);
     expect(pixels(world.rgb(0), 4)(3, 0)).toEqual([...agentColour(0)]);
     expect(() => world.rgb(1)).toThrow();
+  });
+
+  it("is drawn once for all agents between two changes, so that a tick of many does not hold up other worlds", () => {
+    const world = scene(layout);
+    const tiles = vi.spyOn(emptyTile, "forEach");
+    onTestFinished(() => tiles.mockRestore());
+    const agents = [0, 1];
+    for (const agent of agents) {
+      world.rgb(agent);
+    }
+    expect(tiles).toHaveBeenCalledTimes(2 * 4);
+    play(world, "none", "none");
+    for (const agent of agents) {
+      world.rgb(agent);
+    }
+    expect(tiles).toHaveBeenCalledTimes(2 * (2 * 4));
   });
 
   it("changes when food is loaded", () => {
