@@ -77,8 +77,8 @@ function calls(path: string, contentType: string, body: Uint8Array): Attack {
   };
 }
 
-/** Makes calls of one request that is larger than a frame, 32 at a time on each connection. */
-function largeCalls(contentType: string, bodyOf: () => Uint8Array): Attack {
+/** Makes calls of one request, 32 at a time on each connection, and waits for their answers. */
+function answeredCalls(contentType: string, bodyOf: () => Uint8Array): Attack {
   return () => {
     const body = bodyOf();
     return (target) =>
@@ -192,14 +192,18 @@ export const requests: Attacks = {
     }),
 
   "unary creates by Connect": calls(processPath, "application/connect+proto", grpcFrame(create)),
+  "unary creates by Connect that wait for their answers": answeredCalls(
+    "application/connect+proto",
+    () => grpcFrame(create),
+  ),
   "unary creates by gRPC-Web": calls(processPath, "application/grpc-web+proto", grpcFrame(create)),
-  "unary creates of 65,000 settings by gRPC": largeCalls("application/grpc", () =>
+  "unary creates of 65,000 settings by gRPC": answeredCalls("application/grpc", () =>
     grpcFrame(manySettings()),
   ),
-  "unary creates of 65,000 settings by Connect": largeCalls("application/connect+proto", () =>
+  "unary creates of 65,000 settings by Connect": answeredCalls("application/connect+proto", () =>
     grpcFrame(manySettings()),
   ),
-  "unary creates of 65,000 settings by gRPC-Web": largeCalls("application/grpc-web+proto", () =>
+  "unary creates of 65,000 settings by gRPC-Web": answeredCalls("application/grpc-web+proto", () =>
     grpcFrame(manySettings()),
   ),
   "calls with an unknown content type": calls(processPath, "text/chess", randomBytes(100)),
