@@ -13,9 +13,9 @@ export interface Attempt<Connection> {
 /**
  * Connects within `connectTimeoutMs`, unless the signal aborts first.
  *
- * @param begin Starts the attempt and returns a function that undoes it, which is called when the
+ * @param begin Starts the attempt. Returns a function that undoes the attempt, which is called when the
  *   attempt fails.
- * @throws DmEnvRpcError DEADLINE_EXCEEDED or CANCELLED, or the error that the attempt failed with.
+ * @throws DmEnvRpcError DEADLINE_EXCEEDED or CANCELLED, or the error with which the attempt failed.
  */
 export function connecting<Connection>(
   address: Address,

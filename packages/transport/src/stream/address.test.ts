@@ -86,7 +86,7 @@ test("isLoopback is true for hosts that only this machine can reach", () => {
   }
 });
 
-test("an IPv6 host gets brackets", () => {
+test("joinHostPort puts an IPv6 host in brackets", () => {
   expect(joinHostPort("::1", 1)).toBe("[::1]:1");
   expect(joinHostPort("localhost", 1)).toBe("localhost:1");
 });

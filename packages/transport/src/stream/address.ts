@@ -12,9 +12,9 @@ export interface Address {
   readonly port: number;
   /** File of a Unix domain socket; undefined for all other addresses. */
   readonly path: string | undefined;
-  /** `host:port`, an IPv6 address in brackets; `unix:/path` for a Unix domain socket. */
+  /** `host:port`, with an IPv6 address in brackets; `unix:/path` for a Unix domain socket. */
   readonly authority: string;
-  /** `http://host:port`, or with `https`, `ws` or `wss`; `unix:/path` for a Unix domain socket. */
+  /** `http://host:port`, or with the scheme `https`, `ws` or `wss`; `unix:/path` for a Unix domain socket. */
   readonly url: string;
 }
 
@@ -76,7 +76,7 @@ export function parseAddress(address: string): Address {
 }
 
 /**
- * Returns the file that a Unix domain socket's address names, perhaps empty; undefined for all
+ * Returns the path in the address of a Unix domain socket, which may be empty; undefined for all
  * other addresses.
  */
 export function socketPath(address: string): string | undefined {
@@ -92,7 +92,7 @@ export function requestUrl({ path, url }: Address): string {
   return path === undefined ? url : "http://localhost";
 }
 
-/** `host:port`, an IPv6 host in brackets. */
+/** Returns `host:port`, with an IPv6 host in brackets. */
 export function joinHostPort(host: string, port: number): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

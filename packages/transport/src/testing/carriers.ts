@@ -43,7 +43,7 @@ export const carriers: readonly (readonly [string, (options?: PairOptions) => Pr
   ],
 ];
 
-/** In memory both sides share one limit. */
+/** Returns the options of a pair in memory, whose sides have the same limit. */
 function inMemory({
   metadata,
   maxMessageBytes,

@@ -33,7 +33,7 @@ export function bytesOf(request: ProcessRequest): Buffer {
   return bytes;
 }
 
-/** A call over plain node:http2 that can send what a correct client would not. */
+/** A call over plain node:http2, which can send bytes that a correct client would not send. */
 export interface RawCall extends AsyncDisposable {
   readonly session: ClientHttp2Session;
   readonly socket: Socket;

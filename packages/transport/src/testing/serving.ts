@@ -6,13 +6,13 @@ import type { ServerStream } from "../stream/message-stream.ts";
 import { answered, nameOf } from "./messages.ts";
 import { type Recorder, record } from "./recorder.ts";
 
-/** A listener of a test with the streams that it accepted. */
+/** The listener of a test, with the streams that it has accepted. */
 export interface Serving extends AsyncDisposable {
   readonly listener: Listener;
   readonly address: string;
   /** Errors passed to `onError`. */
   readonly errors: readonly Error[];
-  /** Resolves with the next stream that was not returned yet. */
+  /** Resolves with the next stream that it has not returned before. */
   next(): Promise<ServerStream>;
 }
 
