@@ -20,7 +20,7 @@ import {
 } from "@dm-env-rpc/tests-processes";
 import { pause, systemTime } from "@dm-env-rpc/transport/internal";
 import { createClient as createRedisClient } from "redis";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { makeCertificates, opensslMissing } from "../../../server/testing/certificates.ts";
 import { profile, reports as reportsOf } from "../../testing/fleet.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
@@ -168,6 +168,14 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     passedMs = 60_000;
     await answer;
     expect(store.now() - beforeMs).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it("a command leaves no timer of the Redis client behind", async () => {
+    await using store = await insist(() => redisStore({ url: redis.url, prefix: randomUUID() }));
+    const timeouts = vi.spyOn(AbortSignal, "timeout");
+    onTestFinished(() => timeouts.mockRestore());
+    await store.read([{ kind: "ticket", id: "none" }]);
+    expect(timeouts).not.toHaveBeenCalled();
   });
 
   it.each([

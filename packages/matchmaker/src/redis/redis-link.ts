@@ -64,6 +64,8 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       // A command that cannot be sent fails immediately, because the director retries.
       disableOfflineQueue: true,
       commandsQueueMaxLength: maxWaitingCommands,
+      // `inTime` limits the time of a command. The client's own limit would create an AbortSignal for each command.
+      commandOptions: { timeout: 0 },
       pingInterval: 10_000,
       socket: {
         ...(url.startsWith("rediss:") ? { tls: true, ...socketTls(tls) } : {}),
