@@ -8,7 +8,7 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
-import { wrappedStore } from "../../../testing/wrapped-stores.ts";
+import { outageError, wrappedStore } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { Change } from "../../store/store.ts";
 
@@ -69,18 +69,68 @@ describe("one tick", () => {
     ]);
   });
 
-  it("commits at most fifty matches at a time, without those whose tickets were cancelled in the meantime", async () => {
+  it("commits at most fifty matches at a time, each batch before the store has answered the one before", async () => {
+    await using scene = await watched();
+    const { fleet, claims, watch } = scene;
+    await fleet.serve("a", large);
+    await fleet.tickets(104);
+    const order: string[] = [];
+    watch.onClaim = async () => {
+      order.push("asked");
+      await setImmediate();
+      order.push("answered");
+    };
+    await fleet.matchmaker.tick();
+    expect(claims).toEqual([50, 2]);
+    expect(order).toEqual(["asked", "asked", "answered", "answered"]);
+    expect(eventsOf(fleet, "matched")).toHaveLength(52);
+  });
+
+  it("commits a batch again without the match whose ticket was cancelled in the meantime", async () => {
     await using scene = await watched();
     const { fleet, claims, watch } = scene;
     await fleet.serve("a", large);
     const ids = await fleet.tickets(104);
     watch.onClaim = async () => {
-      watch.onClaim = async () => {};
-      await fleet.frontend.cancelTicket({ ticketId: ids[100] ?? "" });
+      if (claims.length === 2) {
+        await fleet.frontend.cancelTicket({ ticketId: ids[100] ?? "" });
+      }
     };
     await fleet.matchmaker.tick();
-    expect(claims).toEqual([50, 1]);
+    expect(claims).toEqual([50, 2, 1]);
     expect(eventsOf(fleet, "matched")).toHaveLength(51);
+  });
+
+  it("reports a store that fails all of its commits once, and the next tick makes the matches", async () => {
+    await using scene = await watched();
+    const { fleet, claims, watch } = scene;
+    await fleet.serve("a", large);
+    await fleet.tickets(202);
+    watch.onClaim = async () => {
+      await setImmediate();
+      throw outageError();
+    };
+    await fleet.matchmaker.tick();
+    expect(claims).toEqual([50, 50, 1]);
+    expect(eventsOf(fleet, "store-failed")).toHaveLength(1);
+    expect(eventsOf(fleet, "matched")).toEqual([]);
+    watch.onClaim = async () => {};
+    await fleet.matchmaker.tick();
+    expect(eventsOf(fleet, "matched")).toHaveLength(101);
+  });
+
+  it("plans no more matches once a commit has failed", async () => {
+    await using scene = await watched();
+    const { fleet, claims, watch } = scene;
+    await fleet.serve("a", large);
+    await fleet.tickets(202);
+    watch.onClaim = () => {
+      // The next batch is planned after a pause.
+      fleet.time.advance(5);
+      return Promise.reject(outageError());
+    };
+    await fleet.matchmaker.tick();
+    expect(claims).toEqual([50]);
   });
 
   it("lets other calls run between the commits of many matches", async () => {

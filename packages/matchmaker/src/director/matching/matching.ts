@@ -30,8 +30,8 @@ interface Plan {
 
 /**
  * Makes matches of waiting tickets as far as servers have room: proposes, evaluates, places, and
- * claims the tickets and the room of each match in one commit. Tickets for which no server has room keep
- * waiting.
+ * claims the tickets and the room of each match in one commit. While the store makes a commit, the
+ * next matches are planned. Tickets for which no server has room keep waiting.
  */
 export async function makeMatches(
   context: DirectorContext,
@@ -65,19 +65,23 @@ export async function makeMatches(
   let planned = 0;
   const usedSpares = new Set<string>();
   let plans: Plan[] = [];
+  const claims: Promise<void>[] = [];
+  let failure: unknown;
   let heldSinceMs = time.now();
   const claimPlans = async (): Promise<void> => {
-    await claim(context, plans);
+    const claimed = claim(context, plans).catch((error: unknown) => {
+      failure ??= error;
+    });
+    claims.push(claimed);
     plans = [];
-    // A store in memory answers immediately: without a pause, agents' calls would wait until all
-    // matches are made.
+    // Without a pause, agents' calls would wait until all matches are planned.
     if (time.now() - heldSinceMs >= sliceMs) {
       await setImmediate();
       heldSinceMs = time.now();
     }
   };
   for (const proposal of chosenOf(context, proposals)) {
-    if (planned >= settings.maxMatchesPerTick) {
+    if (planned >= settings.maxMatchesPerTick || failure !== undefined) {
       break;
     }
     const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
@@ -98,6 +102,10 @@ export async function makeMatches(
     }
   }
   await claimPlans();
+  await Promise.all(claims);
+  if (failure !== undefined) {
+    throw failure;
+  }
 }
 
 /**
