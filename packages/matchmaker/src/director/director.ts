@@ -97,6 +97,7 @@ export class Director {
       this.#wake = undefined;
     }
     unsubscribe();
+    this.stop();
     await renewing;
     await this.#tasks.settled();
     await this.#leadership.release().catch(() => {});
@@ -136,9 +137,10 @@ export class Director {
     }
   }
 
-  /** Abandons running match functions. */
+  /** Abandons running match functions, and starts no more creates by itself. */
   stop(): void {
     this.#runs.reset();
+    this.#tasks.stop();
   }
 
   /** Resolves when no call to a server is in flight. */

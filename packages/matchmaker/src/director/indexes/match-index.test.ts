@@ -226,18 +226,26 @@ describe("the indexes of worlds and matches", () => {
     expect(matchIndex.loadOf("other")).toEqual({ worlds: 0, seats: 0 });
     expect([...(matchIndex.worldsOf.get("server") ?? [])]).toEqual(["one", "two"]);
     expect([...(matchIndex.spares.get("") ?? [])]).toEqual(["one", "two"]);
-    expect([...matchIndex.inState.creating]).toEqual(["one"]);
+    expect([...matchIndex.creatingOn]).toEqual([["server", new Set(["one"])]]);
     await write(replica, "world", "two", { ...world, id: "two", seats: 3, matchId: "match" });
     expect([...(matchIndex.spares.get("") ?? [])]).toEqual(["one"]);
     await write(replica, "world", "one", { ...world, id: "one", name: "first", state: "draining" });
     expect(matchIndex.spares.size).toBe(0);
-    expect([...matchIndex.inState.creating]).toEqual([]);
-    expect([...matchIndex.inState.draining]).toEqual(["one"]);
+    expect(matchIndex.creatingOn.size).toBe(0);
+    expect(matchIndex.destroying.size).toBe(0);
+    await write(replica, "world", "one", {
+      ...world,
+      id: "one",
+      name: "first",
+      state: "destroying",
+    });
+    expect([...matchIndex.destroying]).toEqual(["one"]);
     for (const id of ["one", "two"]) {
       await replica.commit([remove("world", id, stored(replica, "world", id))]);
     }
     expect(matchIndex.loadOf("server")).toEqual({ worlds: 0, seats: 0 });
     expect(matchIndex.worldsOf.size).toBe(0);
+    expect(matchIndex.destroying.size).toBe(0);
     expect(matchIndex.worldNamed("server", "gridworld")).toBeUndefined();
   });
 

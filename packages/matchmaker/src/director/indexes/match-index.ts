@@ -40,13 +40,10 @@ export class MatchIndex {
   readonly #loads = new Map<string, Load>();
   /** Open worlds, and worlds being created, that have no match; by profile. */
   readonly spares: Map<string, Set<string>> = new Map();
-  /** Worlds by state. */
-  readonly inState: Readonly<Record<World["state"], Set<string>>> = {
-    creating: new Set(),
-    open: new Set(),
-    draining: new Set(),
-    destroying: new Set(),
-  };
+  /** Worlds to create, by server; on each server in the order in which they were placed. */
+  readonly creatingOn: Map<string, Set<string>> = new Map();
+  /** Worlds to destroy. */
+  readonly destroying: Set<string> = new Set();
   /** Matches with open seats. */
   readonly vacant: Set<string> = new Set();
   /** Matches in which an agent with a seat cancelled its ticket, until their servers are checked. */
@@ -250,12 +247,11 @@ export class MatchIndex {
 
   #addWorld(world: World): void {
     const { id, serverId, name } = world;
-    this.inState[world.state].add(id);
-    const worlds = this.worldsOf.get(serverId);
-    if (worlds === undefined) {
-      this.worldsOf.set(serverId, new Set([id]));
-    } else {
-      worlds.add(id);
+    addTo(this.worldsOf, serverId, id);
+    if (world.state === "creating") {
+      addTo(this.creatingOn, serverId, id);
+    } else if (world.state === "destroying") {
+      this.destroying.add(id);
     }
     const load = this.#loads.get(serverId) ?? { worlds: 0, seats: 0 };
     this.#loads.set(serverId, { worlds: load.worlds + 1, seats: load.seats + world.seats });
@@ -263,23 +259,15 @@ export class MatchIndex {
       this.#worldByName.set(nameKey(serverId, name), id);
     }
     if (world.matchId === undefined && (world.state === "open" || world.state === "creating")) {
-      const spares = this.spares.get(world.profile);
-      if (spares === undefined) {
-        this.spares.set(world.profile, new Set([id]));
-      } else {
-        spares.add(id);
-      }
+      addTo(this.spares, world.profile, id);
     }
   }
 
   #dropWorld(world: World): void {
     const { id, serverId, name } = world;
-    this.inState[world.state].delete(id);
-    const worlds = this.worldsOf.get(serverId);
-    worlds?.delete(id);
-    if (worlds?.size === 0) {
-      this.worldsOf.delete(serverId);
-    }
+    dropFrom(this.worldsOf, serverId, id);
+    dropFrom(this.creatingOn, serverId, id);
+    this.destroying.delete(id);
     const load = this.loadOf(serverId);
     if (load.worlds <= 1) {
       this.#loads.delete(serverId);
@@ -291,11 +279,25 @@ export class MatchIndex {
     if (this.#worldByName.get(key) === id) {
       this.#worldByName.delete(key);
     }
-    const spares = this.spares.get(world.profile);
-    spares?.delete(id);
-    if (spares?.size === 0) {
-      this.spares.delete(world.profile);
-    }
+    dropFrom(this.spares, world.profile, id);
+  }
+}
+
+function addTo(sets: Map<string, Set<string>>, key: string, id: string): void {
+  const ids = sets.get(key);
+  if (ids === undefined) {
+    sets.set(key, new Set([id]));
+  } else {
+    ids.add(id);
+  }
+}
+
+/** Removes an id from the set of a key. A set without ids is removed. */
+function dropFrom(sets: Map<string, Set<string>>, key: string, id: string): void {
+  const ids = sets.get(key);
+  ids?.delete(id);
+  if (ids?.size === 0) {
+    sets.delete(key);
   }
 }
 

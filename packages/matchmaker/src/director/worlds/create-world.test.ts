@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
 import { sharedStore } from "../../../testing/wrapped-stores.ts";
@@ -305,4 +305,46 @@ it("a server has at most maxCreatesPerServer creates in progress", async () => {
   release();
   await fleet.settle(5);
   expect(callsOf(fleet, "create")).toHaveLength(5);
+});
+
+/** Opens a fleet in which three worlds are to be created on server "a", one at a time; the first create is held. */
+async function queued(options: Parameters<typeof Fleet.open>[0] = {}) {
+  const settings = { maxCreatesPerServer: 1 };
+  const fleet = await Fleet.open({ profiles: [profile({ count: 1 })], settings, ...options });
+  const server = await fleet.serve("a");
+  await fleet.tickets(3);
+  const release = fleet.servers.hold("create");
+  await fleet.matchmaker.tick();
+  return { fleet, server, release, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
+}
+
+describe("the next create on a server", () => {
+  it("starts once the one before has succeeded, without waiting for a tick", async () => {
+    await using scene = await queued();
+    const { fleet, server, release } = scene;
+    expect(callsOf(fleet, "create")).toHaveLength(1);
+    release();
+    await fleet.matchmaker.settled();
+    expect(server.created).toBe(3);
+  });
+
+  it("waits for a tick after one that has failed", async () => {
+    await using scene = await queued();
+    const { fleet, server, release } = scene;
+    server.createErrors.push(new Error("the network is down"));
+    release();
+    await fleet.matchmaker.settled();
+    expect(callsOf(fleet, "create")).toHaveLength(1);
+    await fleet.pass(5_000);
+    expect(server.created).toBe(3);
+  });
+
+  it("does not start once the matchmaker closes", async () => {
+    await using scene = await queued();
+    const { fleet, server, release } = scene;
+    const closed = fleet.matchmaker.close();
+    release();
+    await closed;
+    expect(server.created).toBe(1);
+  });
 });

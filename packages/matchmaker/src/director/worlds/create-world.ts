@@ -15,11 +15,6 @@ import type { WorldTasks } from "./world-tasks.ts";
 
 /** Number of create calls that are started before other work of the process may run. */
 const burst = 25;
-/**
- * Number of worlds that are checked before other work may run. Most of them may have to wait because
- * their servers have too many creates in flight: these do not count in `burst`.
- */
-const maxVisited = 2_000;
 /** Name of the task that starts creates. */
 const starting = "start creates";
 
@@ -29,7 +24,7 @@ const storeRetryMs = 200;
 /**
  * Starts the creates that are due: for placed matches, including those that another leader placed,
  * and for worlds created ahead. Many creates are started one burst after another, while the next ticks
- * already make matches.
+ * already make matches. A create that succeeds is followed at once by the next one on its server.
  */
 export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
   if (!tasks.isRunning(starting)) {
@@ -38,26 +33,58 @@ export function startCreates(context: DirectorContext, tasks: WorldTasks): void 
 }
 
 async function startInBursts(context: DirectorContext, tasks: WorldTasks): Promise<void> {
-  const { replica, matchIndex, settings } = context;
-  const isDue = (world: World | undefined): world is World =>
-    world?.state === "creating" &&
-    !tasks.isRunning(world.id) &&
-    tasks.creatingOn(world.serverId) < settings.maxCreatesPerServer;
-  let [started, visited] = [0, 0];
+  let started = 0;
   // Includes worlds that are placed in the meantime.
-  for (const worldId of matchIndex.inState.creating) {
-    const world = replica.get("world", worldId)?.value;
-    if (isDue(world)) {
-      tasks.startCreate(worldId, world.serverId, () => createWorld(context, tasks, world));
+  for (const [serverId, worldIds] of context.matchIndex.creatingOn) {
+    for (const worldId of worldIds) {
+      if (tasks.creatingOn(serverId) >= context.settings.maxCreatesPerServer) {
+        break;
+      }
+      if (!startIfDue(context, tasks, worldId)) {
+        continue;
+      }
       started += 1;
+      if (started < burst) {
+        continue;
+      }
+      started = 0;
+      await setImmediate();
+      if (context.lease() === undefined) {
+        return;
+      }
     }
-    visited += 1;
-    if (started < burst && visited < maxVisited) {
-      continue;
-    }
-    [started, visited] = [0, 0];
-    await setImmediate();
-    if (context.lease() === undefined) {
+  }
+}
+
+/** Starts the create of a world unless it is in progress. Returns true if it was started. */
+function startIfDue(context: DirectorContext, tasks: WorldTasks, worldId: string): boolean {
+  const { replica } = context;
+  const world = replica.get("world", worldId)?.value;
+  if (world?.state !== "creating" || tasks.isRunning(worldId)) {
+    return false;
+  }
+  const { serverId } = world;
+  tasks.startCreate(
+    worldId,
+    serverId,
+    () => createWorld(context, tasks, world),
+    () => {
+      // After a failure, the next tick continues.
+      if (replica.get("world", worldId)?.value.state === "open") {
+        startNext(context, tasks, serverId);
+      }
+    },
+  );
+  return true;
+}
+
+/** Starts the first create that is due on a server, unless another matchmaker leads. */
+function startNext(context: DirectorContext, tasks: WorldTasks, serverId: string): void {
+  if (context.lease() === undefined) {
+    return;
+  }
+  for (const worldId of context.matchIndex.creatingOn.get(serverId) ?? []) {
+    if (startIfDue(context, tasks, worldId)) {
       return;
     }
   }

@@ -10,7 +10,7 @@ import type { WorldTasks } from "./world-tasks.ts";
 /** Starts the destroys that are due, including those that another leader began. */
 export function startDestroys(context: DirectorContext, tasks: WorldTasks): void {
   const { replica, matchIndex } = context;
-  for (const worldId of matchIndex.inState.destroying) {
+  for (const worldId of matchIndex.destroying) {
     const world = replica.get("world", worldId)?.value;
     if (world === undefined || tasks.isRunning(worldId) || tasks.isCooling(worldId)) {
       continue;

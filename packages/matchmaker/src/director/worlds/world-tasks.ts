@@ -14,6 +14,7 @@ export class WorldTasks {
   readonly #time: TimeSource;
   readonly #emit: Emit;
   readonly #cooldownMs: number;
+  #isStopped = false;
 
   constructor(time: TimeSource, cooldownMs: number, emit: Emit) {
     this.#time = time;
@@ -46,10 +47,23 @@ export class WorldTasks {
     this.#running.set(key, task);
   }
 
-  /** Starts a task that creates a world on a server. */
-  startCreate(worldId: string, serverId: string, run: () => Promise<void>): void {
+  /**
+   * Starts a task that creates a world on a server. Then calls `next`, unless the task has failed or these tasks have been
+   * stopped.
+   */
+  startCreate(worldId: string, serverId: string, run: () => Promise<void>, next: () => void): void {
     const ended = this.#creating.add(serverId);
-    this.start(worldId, () => run().finally(ended));
+    this.start(worldId, async () => {
+      await run().finally(ended);
+      if (!this.#isStopped) {
+        next();
+      }
+    });
+  }
+
+  /** Lets creates end without a next one. */
+  stop(): void {
+    this.#isStopped = true;
   }
 
   creatingOn(serverId: string): number {
