@@ -52,6 +52,8 @@ export class Replica {
   readonly #known = new Set<number>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
+  /** Greatest version that has been applied. */
+  #newest = 0;
   /** True while all records are being read again. */
   #isStartingOver = false;
   #syncing: Promise<void> | undefined;
@@ -153,7 +155,8 @@ export class Replica {
   async #catchUp(): Promise<void> {
     let page: Changes;
     do {
-      page = await this.#store.changes(this.#position, pageSize, this.#known);
+      const since = this.#position && { ...this.#position, newest: this.#newest };
+      page = await this.#store.changes(since, pageSize, this.#known);
       if (page.reset) {
         page = await this.#startOver(page);
       } else {
@@ -221,6 +224,7 @@ export class Replica {
 
   #advance(position: Position): void {
     this.#position = position;
+    this.#newest = Math.max(this.#newest, position.version);
     for (const entry of this.#deleted.values()) {
       if (entry.version <= position.version) {
         this.#deleted.delete(entry);
@@ -242,6 +246,7 @@ export class Replica {
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;
     }
+    this.#newest = Math.max(this.#newest, version);
     if (value === undefined) {
       if (version > (this.#position?.version ?? 0)) {
         this.#deleted.set(entry, entry);

@@ -27,6 +27,7 @@ import { SimulatedServer, SimulatedServers } from "../../testing/simulated-serve
 import { Leadership } from "../director/leadership.ts";
 import type { MatchmakerEvent } from "../events.ts";
 import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
+import { put, Replica } from "../replica.ts";
 import { type Change, isStoreError } from "../store/store.ts";
 import { redisStore } from "./redis-store.ts";
 
@@ -366,6 +367,31 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     expect(page).toMatchObject({ reset: true, lost: true });
     expect(page.entries.map(({ id }) => id).sort()).toEqual(["kept", "lost"]);
     expect(await one.changes(page.position, 100)).toMatchObject({ reset: false, entries: [] });
+  });
+
+  it("a replica forgets its own commits that Redis has lost, even if it has read none since", async () => {
+    await using store = await insist(() => redisStore({ url: redis.url, prefix: randomUUID() }));
+    const losses: number[] = [];
+    const replica = new Replica(store, (records) => losses.push(records));
+    await replica.commit([writeSecret("kept", 0), writeSecret("changed", 0)]);
+    await replica.sync();
+    const rollBack = await redis.snapshot();
+    const changed = replica.get("secret", "changed");
+    await replica.commit([
+      writeSecret("lost", 0),
+      put("secret", "changed", changed, { id: "changed", value: "new" }),
+    ]);
+    await redis.kill();
+    await rollBack();
+    await redis.start();
+    await insist(() => replica.sync());
+    expect(new Map(replica.table("secret"))).toEqual(
+      new Map([
+        ["kept", replica.get("secret", "kept")],
+        ["changed", changed],
+      ]),
+    );
+    expect(losses).toEqual([2]);
   });
 
   it("a restart of Redis with all of its data makes no reader start over", async () => {

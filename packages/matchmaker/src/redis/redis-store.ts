@@ -186,8 +186,8 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
     },
     async changes(since, limit, known = new Set()): Promise<Changes> {
       const keys = [life, records, log, version, forgotten];
-      const { life: ofPosition = "", version: from = 0, horizon = 0 } = since ?? {};
-      const args = [ofPosition, ...[from, horizon, limit, ...known].map(String)];
+      const { life: ofPosition = "", version: from = 0, horizon = 0, newest = 0 } = since ?? {};
+      const args = [ofPosition, ...[from, horizon, newest, limit, ...known].map(String)];
       const askedMs = time.now();
       let reply = list(await link.run(changesScript, keys, args));
       while (reply.length === 0) {
@@ -203,9 +203,15 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
         const entry = entryOf(keyOf(String(parts[at])), parts[at + 2]);
         entries.push({ ...entry, version: Number(parts[at + 1]) } as Entry);
       }
+      const readTo = Number(cursor);
       return {
         entries,
-        position: { life: String(current), version: Number(cursor), horizon: Number(newHorizon) },
+        position: {
+          life: String(current),
+          version: readTo,
+          horizon: Number(newHorizon),
+          newest: readTo,
+        },
         more: more === "1",
         reset: reset === "1",
         lost: lost === "1",

@@ -88,7 +88,7 @@ export const commitWhenFullScript: Script = script(evenWhenFull + commit);
  * the reader knows. It never splits a commit.
  *
  * KEYS: life, records, log, version, forgotten. ARGV: life of the position or "", its version, its
- * horizon, number of records, then the known versions.
+ * horizon, its newest version, number of records, then the known versions.
  *
  * Replies with {} if the store has no life. Otherwise replies with the life, "1" if it lost commits
  * that the position includes, "1" if the reader must start over, the version and the horizon of the
@@ -100,12 +100,13 @@ local stored = redis.call('GET', KEYS[1])
 if not stored then return {} end
 local life, kept = string.match(stored, '^(%S+) %S+ (%d+)')
 local latest = tonumber(redis.call('GET', KEYS[4]) or '0')
-local since, horizon, limit = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local since, horizon = tonumber(ARGV[2]), tonumber(ARGV[3])
+local newest, limit = tonumber(ARGV[4]), tonumber(ARGV[5])
 local forgotten = tonumber(redis.call('GET', KEYS[5]) or '0')
 local lost, reset = '0', '0'
 if ARGV[1] == '' then
   reset = '1'
-elseif ARGV[1] ~= life and tonumber(kept) < since then
+elseif ARGV[1] ~= life and tonumber(kept) < newest then
   lost = '1'
   reset = '1'
 elseif horizon < forgotten then
@@ -134,7 +135,7 @@ horizon = string.format('%.0f', math.max(horizon, tonumber(cursor)))
 local time = redis.call('TIME')
 local known = {}
 if reset == '0' then
-  for i = 5, #ARGV do known[tonumber(ARGV[i])] = true end
+  for i = 6, #ARGV do known[tonumber(ARGV[i])] = true end
 end
 local reply = {life, lost, reset, cursor, horizon, more, time[1], time[2]}
 for i = 1, #keys, 2 do

@@ -168,7 +168,7 @@ class History {
     const more = index < this.#log.length;
     const version = more ? cursor : this.#version;
     const horizon = reset ? this.#version : Math.max(since.horizon, version);
-    return { entries, position: { life, version, horizon }, more, reset, lost };
+    return { entries, position: { life, version, horizon, newest: version }, more, reset, lost };
   }
 
   #firstAfter(version: number): number {

@@ -52,6 +52,11 @@ export interface Position {
    * means that it has read all records again.
    */
   readonly horizon: number;
+  /**
+   * Greatest version that the reader knows: greater than `version` if it has made commits or read
+   * records since. If the store has lost this version, the reader must start over.
+   */
+  readonly newest: number;
 }
 
 /** Changes since a position. */
