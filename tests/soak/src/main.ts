@@ -222,11 +222,13 @@ async function matchmaker(quick: boolean): Promise<void> {
   row("longest wait for a first step, ms", ledger.longestWaitMs);
   row("seconds, all in all", (performance.now() - began) / 1_000);
   print(
-    `\n  ${"fault".padEnd(38)} ${"all play again, s".padStart(18)} ${"pause, s".padStart(9)}\n`,
+    `\n  ${"fault".padEnd(38)} ${"all play again, s".padStart(18)} ${"pause, s".padStart(9)} ${"longest wait, s".padStart(16)}\n`,
   );
   for (const { fault, allMs, pauseMs, note } of recoveries) {
     const all = allMs === undefined ? "never" : inSeconds(allMs);
-    print(`  ${fault.padEnd(38)} ${all.padStart(18)} ${inSeconds(pauseMs).padStart(9)}  ${note}\n`);
+    const wait = inSeconds(ledger.longestWaitDuringMs(fault));
+    const times = [all.padStart(18), inSeconds(pauseMs).padStart(9), wait.padStart(16)];
+    print(`  ${fault.padEnd(38)} ${times.join(" ")}  ${note}\n`);
     if (allMs === undefined || allMs > recoveryMs) {
       failures.push(
         `${fault}: expected a recovery within ${recoveryMs / 1_000} s, received ${all} s`,

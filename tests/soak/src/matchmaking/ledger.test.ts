@@ -27,6 +27,24 @@ describe("the ledger of the soak", () => {
     expect(ledger.fates.finished).toBe(1);
   });
 
+  it("knows the longest wait for a first step, in all and during each fault", () => {
+    const ledger = new Ledger();
+    const wait = (turn: number, forMs: number): void => {
+      ledger.takeAgent(agentEvent("asked", { turn, at: turn * 10_000 }));
+      ledger.takeAgent(agentEvent("began", { turn, at: turn * 10_000 + forMs }));
+    };
+    wait(1, 500);
+    ledger.during("a kill");
+    wait(2, 3_000);
+    wait(3, 1_000);
+    ledger.during("a flood");
+    wait(4, 2_000);
+    expect(
+      ["a kill", "a flood", "a pause"].map((fault) => ledger.longestWaitDuringMs(fault)),
+    ).toEqual([3_000, 2_000, 0]);
+    expect(ledger.longestWaitMs).toBe(3_000);
+  });
+
   it("reports a ticket without a fate", () => {
     const ledger = new Ledger();
     ledger.takeAgent(agentEvent("asked"));

@@ -39,11 +39,17 @@ export class Ledger {
   readonly #watchers = new Set<() => void>();
   #fault = "without a fault";
   #permits: Permits = () => false;
-  #longestWaitMs = 0;
+  /** Longest waits for a first step, by the fault during which the wait ended. */
+  readonly #longestWaits = new Map<string, number>();
 
   /** Longest time from a request to a first step, in milliseconds. */
   get longestWaitMs(): number {
-    return this.#longestWaitMs;
+    return Math.max(0, ...this.#longestWaits.values());
+  }
+
+  /** Returns the longest time from a request to a first step during a fault, in milliseconds. */
+  longestWaitDuringMs(fault: string): number {
+    return this.#longestWaits.get(fault) ?? 0;
   }
 
   /** Names the fault that explains fates from now on. */
@@ -68,7 +74,8 @@ export class Ledger {
       } else {
         begins.push(at);
       }
-      this.#longestWaitMs = Math.max(this.#longestWaitMs, at - (turn?.asked ?? at));
+      const longestMs = this.longestWaitDuringMs(this.#fault);
+      this.#longestWaits.set(this.#fault, Math.max(longestMs, at - (turn?.asked ?? at)));
     } else if (isFate(is)) {
       this.#end(event, is, turn);
     }
