@@ -307,9 +307,13 @@ def test_an_environment_can_be_reset_after_an_interrupt_during_a_step(server):
     env.reset()
     server.freeze()
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    with pytest.raises(KeyboardInterrupt):
+
+    def step():
         timer.start()
         env.step(0)
+
+    with pytest.raises(KeyboardInterrupt):
+        step()
     timer.join()
     server.thaw()
     env.reset()

@@ -6,6 +6,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { connect } from "@dm-env-rpc/client";
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
+import type { Program } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
 import { gridworldServer, startApp } from "./programs.ts";
 
@@ -189,11 +190,19 @@ describe("agents in one world", () => {
   });
 });
 
+/**
+ * Returns the standard error of a demo without the lines that its servers log when a call to the matchmaker times out, as it
+ * does on a machine that stands still.
+ */
+function complaintsOf({ stderr }: Program): string {
+  return stderr.replace(/^not registered: .*; trying again\n/gm, "");
+}
+
 describe("npm start", () => {
   it("matches eight agents, plays whole sequences on two servers, and ends by itself", async () => {
     await using demo = startApp("demo", ["--steps", "120"]);
     expect(await demo.ended).toBe(0);
-    expect(demo.stderr).toBe("");
+    expect(complaintsOf(demo)).toBe("");
     const placed = [
       ...demo.stdout.matchAll(/^4 tickets matched: world "gridworld-1" placed on (\S+)$/gm),
     ];
@@ -233,7 +242,7 @@ describe("npm start", () => {
     await expect(watching).rejects.toThrow(/abort/i);
     expect(agents).toContain(4);
     expect(await demo.ended).toBe(0);
-    expect(demo.stderr).toBe("");
+    expect(complaintsOf(demo)).toBe("");
   });
 
   it.each(["SIGINT", "SIGTERM"] as const)("ends on %s with a summary", async (signal) => {
@@ -242,7 +251,7 @@ describe("npm start", () => {
     await demo.says(/step \d+\/50 {2}running.*step \d+\/50 {2}running/);
     demo.process.kill(signal);
     expect(await demo.ended).toBe(0);
-    expect(demo.stderr).toBe("");
+    expect(complaintsOf(demo)).toBe("");
     expect(demo.stdout).toMatch(/^8 agents in 2 worlds on 2 servers, ended early/m);
   });
 
@@ -256,7 +265,7 @@ describe("npm start", () => {
       await demo.says(/^matchmaker at/m);
       demo.process.kill(signal);
       const ended = await demo.ended;
-      expect(demo.stderr).toBe("");
+      expect(complaintsOf(demo)).toBe("");
       // If this process stands still, the signal arrives after the start, and the demo has said more.
       if (/^watch at \S+\nmatchmaker at [^\n]+\n$/.test(demo.stdout)) {
         expect(ended).toBe(status);
@@ -278,7 +287,7 @@ describe("npm start", () => {
       ).split(" ");
       process.kill(Number(gridworld), "SIGKILL");
       expect(await demo.ended).toBe(1);
-      expect(demo.stderr).toMatch(
+      expect(complaintsOf(demo)).toMatch(
         /^the gridworld-server at \S+ ended with SIGKILL, so the demo ends, too\n$/,
       );
     },
