@@ -4,6 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { eventsOf, Fleet } from "../../testing/fleet.ts";
+import { recordsOf } from "../../testing/invariants.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
@@ -89,8 +90,41 @@ it("an ended ticket is deleted after retainMs", async () => {
   expect(await fleet.states([waiting])).toEqual(["WAITING"]);
 });
 
-it("a thousand tickets that are overdue together fail in one tick", async () => {
+it.each([
+  ["maxWaitMs", { maxWaitMs: 60_000 }, "WAITING", "FAILED"],
+  ["ticketLeaseMs", { ticketLeaseMs: 60_000 }, "WAITING", "FAILED"],
+  ["retainMs", { retainMs: 60_000 }, "CANCELLED", "deleted"],
+])("%s of a ticket ends exactly on time", async (_, settings, before, after) => {
+  for (const [ms, expected] of [
+    [59_999, before],
+    [60_000, after],
+  ] as const) {
+    await using fleet = await Fleet.open({ settings });
+    const [id = ""] = await fleet.tickets(1);
+    if (before === "CANCELLED") {
+      await fleet.frontend.cancelTicket({ ticketId: id });
+    }
+    fleet.time.advance(ms);
+    await fleet.matchmaker.tick();
+    const record = (await recordsOf(fleet.store)).ticket.get(id);
+    expect([ms, record?.state.toUpperCase() ?? "deleted"]).toEqual([ms, expected]);
+  }
+});
+
+it("a thousand tickets that are overdue together fail in one tick, in commits of at most 500", async () => {
+  const time = manualTime(startMs);
+  const inner = memoryStore({ time });
+  const sizes: number[] = [];
+  const store: Store = {
+    ...inner,
+    commit(changes, options) {
+      sizes.push(changes.length);
+      return inner.commit(changes, options);
+    },
+  };
   await using fleet = await Fleet.open({
+    time,
+    store,
     settings: { maxWaitMs: 60_000, maxTicketsPerCaller: 10_000, maxCallsPerSecond: 10_000 },
   });
   await fleet.tickets(1_001);
@@ -98,4 +132,5 @@ it("a thousand tickets that are overdue together fail in one tick", async () => 
   await fleet.matchmaker.tick();
   expect(fleet.matchmaker.counts().tickets).toMatchObject({ waiting: 0, failed: 1_001 });
   expect(eventsOf(fleet, "ticket-ended")).toHaveLength(1_001);
+  expect(sizes.filter((size) => size > 1)).toEqual([500, 500]);
 });

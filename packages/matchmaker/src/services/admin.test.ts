@@ -231,3 +231,16 @@ it("a server past maxServers is refused, and a known server may register again",
   await fleet.register(server);
   expect((await fleet.admin.listServers({})).servers.map(({ id }) => id)).toEqual(["a"]);
 });
+
+it("lists are sorted by id, over all pages", async () => {
+  await using fleet = await Fleet.open();
+  for (const id of ["b", "c", "a"]) {
+    await fleet.serve(id);
+  }
+  const first = await fleet.admin.listServers({ pageSize: 2 });
+  const next = await fleet.admin.listServers({ pageSize: 2, pageToken: first.nextPageToken });
+  expect([first, next].map(({ servers }) => servers.map(({ id }) => id))).toEqual([
+    ["a", "b"],
+    ["c"],
+  ]);
+});
