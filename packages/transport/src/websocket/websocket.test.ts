@@ -446,21 +446,24 @@ describe("the life of a WebSocket", () => {
   });
 
   test("a quiet stream that answers pings stays open", async () => {
-    await using server = await serving({ pingIntervalMs: 5 });
-    await using stream = await openStream(`ws://${server.address}`, { pingIntervalMs: 5 });
+    // Both ends share this thread: an interval must be longer than a turn of a slow machine.
+    const pingIntervalMs = 250;
+    await using server = await serving({ pingIntervalMs });
+    await using stream = await openStream(`ws://${server.address}`, { pingIntervalMs });
     const client = record(stream);
     echo(await server.next());
     let pings = 0;
-    const socket = bare(server).socket;
-    await new Promise<void>((resolve) => {
+    const { socket, closed } = bare(server);
+    const pinged = new Promise<string>((resolve) => {
       socket.on("ping", () => {
         pings += 1;
-        if (pings === 5) {
-          resolve();
+        if (pings === 4) {
+          resolve("pinged");
         }
       });
     });
     record(await server.next());
+    expect(await Promise.race([pinged, closed])).toBe("pinged");
     socket.terminate();
     stream.send(named("still here"));
     await client.seen("message");
