@@ -394,7 +394,7 @@ test("messages are inflated in turn, 16 MiB at a time, and 100,000 messages of e
   buffered.stop();
 });
 
-test("a stream that counts too many bytes ends in the same turn, and ends again if it still holds bytes at the next survey", async () => {
+test("a stream that counts too many bytes ends in the same turn, and `fail` is called again if the stream still holds bytes at the next survey", async () => {
   const limits = {
     maxBufferedBytes: 100,
     maxBufferedBytesPerConnection: 1000,

@@ -6,25 +6,28 @@ import { Queue } from "../internal/queue.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
-/** Number of checks in a row that must find a message stalled before its stream is ended. */
+/** A stream is ended once this many checks in a row have found its message stalled. */
 const stallChecks = 4;
 
-/** Time between two surveys while few bytes are buffered. */
+/** Time between two surveys while less than `alertShare` of `maxBufferedBytes` is buffered. */
 const calmMs = 100;
 
-/** Time between two surveys while at least `alertShare` of `maxBufferedBytes` are buffered. */
+/** Time between two surveys while more is buffered. */
 const alertMs = 20;
 
-/** Share of `maxBufferedBytes` from which surveys are frequent. */
+/** Surveys are frequent while at least this share of `maxBufferedBytes` is buffered. */
 const alertShare = 1 / 8;
 
-/** Share of `maxBufferedBytes` above which accounts are tight. */
+/** Accounts are tight (`ByteAccount.isTight`) while more than this share of `maxBufferedBytes` is buffered. */
 const tightShare = 1 / 4;
 
-/** Maximum number of streams whose bytes are counted per millisecond, on average, while more than `maxBufferedBytes` are held. */
+/**
+ * While more than `maxBufferedBytes` are held, all streams are counted again. On average, this counts at most this many
+ * streams per millisecond.
+ */
 const entriesPerMs = 256;
 
-/** Surveys take at most 1/50 of the thread's time, except as `latestMs` says. */
+/** Surveys take at most 1/50 of the thread's time, unless `latestMs` makes the next survey earlier. */
 const surveyShare = 50;
 
 /** Maximum time between two surveys, even if they then take more than their share of the thread's time. */
@@ -60,8 +63,8 @@ export interface ByteHolder {
    */
   readonly unreportedBytes: number;
   /**
-   * Ends the stream. If the stream still holds bytes later, `fail` is called again, and must then free them without waiting
-   * for the peer.
+   * Ends the stream. If the stream still holds bytes later, `fail` is called again, and must then free the bytes
+   * without waiting for the peer.
    */
   fail(error: DmEnvRpcError): void;
 }
@@ -70,30 +73,30 @@ export interface ByteHolder {
 export interface ByteAccount {
   /**
    * True while all streams together buffer much. A stream then buffers at most `lowWaterBytes` for its peer before
-   * `send` returns false. So the requests of a peer that does not read wait, and no stream has to end.
+   * `send` returns false. If a peer does not read, its own requests then wait, and no stream has to end.
    */
   readonly isTight: boolean;
   /**
-   * Reports the bytes that the stream itself holds. Above a limit, this ends a stream: the holder itself, or a stream that
+   * Reports the bytes that the stream itself holds. If a limit is exceeded, a stream ends: this stream, or one that
    * holds more bytes.
    */
   hold(bytes: number): void;
   /** Counts the holder's `unreportedBytes` now instead of at the next survey; ends streams as `hold` does. */
   count(): void;
   /**
-   * Counts the holder's `unreportedBytes` after a write. The peer may be about to read the write, so streams above a limit
-   * end only in a later turn, if the bytes are still unread then.
+   * Counts the holder's `unreportedBytes` after a write. The peer may be about to read the written bytes. So if they
+   * exceed a limit, streams end only in a later turn, and only if the bytes are still unread.
    */
   countWritten(): void;
   /**
-   * Counts a chunk of a few bytes in the middle of a message, which takes as much time as a chunk of 16 KB.
+   * Counts a piece: a chunk of a few bytes in the middle of a message. It takes as much time as a chunk of 16 KB.
    *
-   * @returns False if the connection has sent more such chunks than any client does.
+   * @returns False if the connection has sent more pieces than an honest client sends.
    */
   piece(): boolean;
   /**
-   * Calls `start` as soon as the messages that are being inflated at the same time take at most `maxInflatingBytes`.
-   * A message that is larger by itself is inflated alone.
+   * Calls `start` once this message and the messages that are already being inflated fit in `maxInflatingBytes`
+   * together. A message above `maxInflatingBytes` is inflated alone.
    *
    * @param bytes Size of the inflated message.
    */
@@ -102,7 +105,7 @@ export interface ByteAccount {
   close(): void;
 }
 
-/** Chunks shorter than this are pieces if they neither begin nor complete a message. */
+/** A chunk is a piece if it has fewer bytes than this, and neither begins nor completes a message. */
 export const pieceBytes = 256;
 
 /** Maximum number of a connection's pieces between two surveys. They take 5 ms of the thread's time. */
@@ -115,13 +118,13 @@ interface Entry {
   readonly holder: ByteHolder;
   readonly connection: ConnectionBytes;
   held: number;
-  /** Value of `unreportedBytes` when they were last counted. */
+  /** Value of `unreportedBytes` at the last count. */
   surveyed: number;
-  /** The error that ended the stream, until the next survey. By then, the stream should hold no bytes. */
+  /** The error that ended the stream. The next survey clears it; by then, the stream should hold no bytes. */
   ending: DmEnvRpcError | undefined;
   /** Value of `held` at the last check for stalled messages. */
   seen: number;
-  /** Number of these checks in a row that found the message stalled. */
+  /** Number of checks in a row that found the message stalled. */
   stalled: number;
 }
 
@@ -148,7 +151,7 @@ export class BufferedBytes {
   #bytes = 0;
   /** True if a check of all streams is scheduled. */
   #willCheck = false;
-  /** Earliest time at which the bytes of all streams are counted again, while more than `maxBufferedBytes` are held. */
+  /** Earliest time at which `#check` counts the bytes of all streams again. */
   #nextLookMs = 0;
   /** Inflations that wait for their turn. */
   readonly #inflations = new Queue<Inflation>();
@@ -166,12 +169,15 @@ export class BufferedBytes {
     }
   }
 
-  /** Sum of the undelivered bytes. Bytes in the layers below are those of the last survey. */
+  /** Sum of the undelivered bytes. Those in the layers below are as of their last count. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Starts the next inflations that fit. This is a loop, because inflations of ended streams finish at once. */
+  /**
+   * Starts the next inflations that fit. Inflations of ended streams finish inside `start`. This is a loop, because a
+   * recursion would nest thousands of calls.
+   */
   #inflateNext(): void {
     for (;;) {
       const next = this.#inflations.first;
@@ -284,7 +290,7 @@ export class BufferedBytes {
     }, ms).unref();
   }
 
-  /** Counts the unreported bytes of a stream, and returns how many more they are than when last counted. */
+  /** Counts the unreported bytes of a stream, and returns by how much they have grown since the last count. */
   #refresh(entry: Entry): number {
     const { unreportedBytes } = entry.holder;
     const more = unreportedBytes - entry.surveyed;
@@ -324,8 +330,8 @@ export class BufferedBytes {
   }
 
   /**
-   * Checks all streams after `ms`. With 0, in the turn after the next, because node:http2 still sends what it can in the next
-   * turn.
+   * Checks all streams after `ms`. If `ms` is 0, it waits two turns of the event loop: in the first, node:http2 still
+   * sends what it can.
    */
   #checkLater(ms: number): void {
     if (this.#willCheck) {
@@ -372,7 +378,7 @@ export class BufferedBytes {
     const { maxBufferedBytesPerConnection } = this.#limits;
     const entries = [...this.#entries].filter((entry) => entry.connection === connection);
     for (const entry of entries.sort((a, b) => bytesOf(b) - bytesOf(a))) {
-      // `maxMessageBytes` limits a stream that is alone, so that one message always fits.
+      // A stream that alone holds all bytes is not ended, so that one message always fits; `maxMessageBytes` limits it.
       const isAlone = bytesOf(entry) === connection.bytes;
       if (isAlone || connection.bytes <= maxBufferedBytesPerConnection) {
         return;
@@ -437,7 +443,7 @@ function bytesOf(entry: Entry): number {
   return entry.held + entry.surveyed;
 }
 
-/** The accounts of one connection, without those that hold no bytes. */
+/** The accounts of one connection that hold bytes. */
 interface Held {
   readonly connection: ConnectionBytes;
   readonly entries: Entry[];
@@ -445,15 +451,16 @@ interface Held {
   isSorted: boolean;
 }
 
-/** The connections of one network, without those that hold no bytes. */
+/** The connections of one network that hold bytes. */
 interface Offender {
   bytes: number;
   readonly connections: Map<ConnectionBytes, Held>;
 }
 
 /**
- * The order in which streams end. The first is the stream with the most bytes, on the connection with the most bytes, of the
- * network with the most bytes. So the peer that filled the memory loses a stream. The next peer with a large message does not.
+ * The order in which streams end. The first is the stream with the most bytes, on the connection with the most bytes,
+ * of the network with the most bytes. So the peer that filled the memory loses a stream, instead of the next peer that
+ * sends a large message.
  */
 class Offenders {
   readonly #offenders = new Map<string, Offender>();

@@ -10,17 +10,15 @@ export const defaultMaxMessageBytes: number = 64 * 1024 * 1024;
 export const windowBytes: number = 4 * 1024 * 1024;
 
 /**
- * Value for node:http2's `maxSessionMemory`, in MB. While more bytes are queued, node:http2 resets each
- * stream for which headers or trailers arrive; with its default of 10 MB, that would happen in
- * the middle of any large message. The streams themselves bound the bytes that a connection queues (`highWaterBytes`,
- * `maxMessageBytes`).
+ * Value for node:http2's `maxSessionMemory`, in MB. While more bytes are queued, node:http2 resets each stream for
+ * which headers or trailers arrive. With its default of 10 MB, that would happen in the middle of a large message. The
+ * streams themselves bound the bytes that a connection queues (`highWaterBytes`, `maxMessageBytes`).
  */
 export const maxSessionMemoryMb: number = 4096;
 
 /**
- * Time for a client to end its side of a call that the server has ended: 1 s. A reset right after
- * the trailers would be legal, but clients that use node:http2's iterators then lose messages that
- * they have not read.
+ * Time for a client to end its side of a call that the server has ended: 1 s. A reset right after the trailers would be
+ * legal, but clients that use node:http2's iterators would then lose the messages that they have not read.
  */
 export const goodbyeMs: number = 1_000;
 
@@ -31,12 +29,15 @@ export const goodbyeMs: number = 1_000;
 export const highWaterBytes: number = 256 * 1024;
 
 /**
- * Bytes that a stream buffers for a slow peer before `send` returns false, while all streams of a listener together
- * buffer much: 16 KiB. Each of thousands of peers that do not read then holds one message, or several small ones.
+ * Value that replaces `highWaterBytes` while all streams of a listener together buffer much: 16 KiB. Each of thousands
+ * of peers that do not read then holds one message, or several small ones.
  */
 export const lowWaterBytes: number = 16 * 1024;
 
-/** Bytes that a paused stream buffers itself before it pauses node:http2, which is expensive: 64 KiB. */
+/**
+ * A paused stream pauses node:http2, too, once it buffers this many bytes itself: 64 KiB. Pausing node:http2 is
+ * expensive.
+ */
 export const holdBytes: number = 64 * 1024;
 
 /** Maximum number of node:http2's buffered chunks that a stream processes before other streams run. */

@@ -14,10 +14,10 @@ export class ListenLimitTable {
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
-   * Connections from one IPv4 address, or one IPv6 network of 64 bits, that the server ends as floods: because they break
+   * Floods from one IPv4 address, or one IPv6 network of 64 bits: connections that the server ends because they break
    * HTTP/2, or send many times more frames than their messages need. Above the limit, one new connection of the address
-   * starts per second and the others wait. The count begins again after four seconds without a flood; 0 disables the
-   * limit. Default 3.
+   * starts per second, and its other new connections wait. The count begins again after four seconds without a flood; 0
+   * disables the limit. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /**
@@ -36,9 +36,9 @@ export class ListenLimitTable {
   /**
    * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, with bursts of up to four seconds'
    * worth. New streams, calls and other HTTP requests share one budget; requests on streams have another. Steps and
-   * leaves are not counted, nor are requests on a stream that `authorize` grants the role `operator`. Further requests
-   * are answered with RESOURCE_EXHAUSTED, and a connection with thousands of them is ended; 0 disables the limit.
-   * Default 5,000.
+   * leaves are not counted. If `authorize` grants a stream the role `operator`, none of its requests are counted.
+   * Further requests are answered with RESOURCE_EXHAUSTED, and a connection with thousands of them is ended; 0 disables
+   * the limit. Default 5,000.
    */
   readonly maxRequestsPerSecond: Limit = { default: 5_000, unit: "count", zero: "no limit" };
   /**
@@ -57,20 +57,20 @@ export class ListenLimitTable {
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
-   * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated,
-   * wait behind a request, or are not read by their peer. The requests of a peer wait
-   * while 256 KiB of its responses are unread; above a quarter of the limit, while 16 KiB are unread. Above the limit,
-   * a stream of the address that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
+   * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated, wait behind a
+   * request, or are not read by their peer. The requests of a peer wait while 256 KiB of its responses are unread.
+   * While more than a quarter of the limit is in use, 16 KiB are enough. Above the limit, a stream of the address that
+   * holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
    */
   readonly maxBufferedBytes: Limit = { default: 80 * 1024 * 1024, unit: "bytes" };
   /**
-   * Undelivered bytes of the streams and calls of one connection. A stream that alone holds them all is not ended, so one
-   * message always fits. Default 64 MiB.
+   * Undelivered bytes of the streams and calls of one connection. If one stream holds all of them, it is not ended, so
+   * that one message always fits. Default 64 MiB.
    */
   readonly maxBufferedBytesPerConnection: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
   /**
-   * Milliseconds without a byte, in the middle of a message, after which a stream ends with DEADLINE_EXCEEDED; 0 disables
-   * the limit. Default 60,000.
+   * A stream ends with DEADLINE_EXCEEDED if no byte of an incomplete message arrives for this many milliseconds; 0
+   * disables the limit. Default 60,000.
    */
   readonly stalledMessageMs: Limit = { default: 60_000, unit: "ms", zero: "never" };
   /**
@@ -81,8 +81,8 @@ export class ListenLimitTable {
   /** Milliseconds after which an HTTP/2 connection without streams is closed; 0 disables the limit. Default 300,000. */
   readonly idleConnectionMs: Limit = { default: 300_000, unit: "ms", zero: "never" };
   /**
-   * Milliseconds after which a call of `routes` is reset if it is silent and its request has not ended; 0 disables the limit.
-   * Default 600,000.
+   * A call of `routes` whose request has not ended is reset after this many milliseconds of silence; 0 disables the
+   * limit. Default 600,000.
    */
   readonly idleStreamMs: Limit = { default: 600_000, unit: "ms", zero: "never" };
 }
