@@ -75,19 +75,13 @@ export function parseAddress(address: string): Address {
   return { ...scheme, host, port, path, authority, url: `${url.protocol}//${authority}` };
 }
 
-/**
- * Returns the path in the address of a Unix domain socket, which may be empty; undefined for all
- * other addresses.
- */
+/** Returns the path (possibly empty) in the address of a Unix domain socket; undefined for all other addresses. */
 export function socketPath(address: string): string | undefined {
   const [, path] = /^unix:(?:\/\/(?=\/(?!\/)))?(.*)$/.exec(address) ?? [];
   return path;
 }
 
-/**
- * Returns the URL for requests: `http://localhost` over a Unix domain socket, as other gRPC clients
- * use.
- */
+/** Returns the URL for requests. Over a Unix domain socket, it is `http://localhost`, as in other gRPC clients. */
 export function requestUrl({ path, url }: Address): string {
   return path === undefined ? url : "http://localhost";
 }
@@ -98,8 +92,8 @@ export function joinHostPort(host: string, port: number): string {
 }
 
 /**
- * Returns true if only this machine can reach a server on `host`: `localhost`, 127.0.0.0/8, ::1 or
- * a Unix domain socket. Other names are not resolved and count as reachable.
+ * Returns true if only this machine can reach a server on `host`: `localhost`, 127.0.0.0/8, ::1 or a Unix domain
+ * socket. Other names are not resolved and count as reachable from other machines.
  */
 export function isLoopback(host: string): boolean {
   const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase();

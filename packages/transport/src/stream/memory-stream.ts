@@ -35,8 +35,8 @@ export interface MemoryStreamOptions {
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */
   readonly codecs?: CallCodecs | undefined;
   /**
-   * Runs a task asynchronously, in the order of the calls. Default: in a later turn of the event loop, which
-   * lets timers, sockets and other streams run in between.
+   * Runs a task asynchronously; tasks must run in the order of the calls. Default: runs it in a later turn of the event
+   * loop, which lets timers, sockets and other streams run in between.
    */
   readonly schedule?: ((task: () => void) => void) | undefined;
 }
@@ -46,9 +46,8 @@ export interface MemoryStreamOptions {
  * errors: delivery is asynchronous and in order, buffers have the same bounds, and a server's `end` ends the call for both
  * sides.
  *
- * Every message is encoded when it is sent and decoded when it is delivered. So a world and an
- * agent never share a tensor's memory, and a message that a network would not deliver unchanged is not delivered unchanged
- * here either.
+ * Every message is encoded when it is sent and decoded when it is delivered. So a world and an agent never share a
+ * tensor's memory. Encoding changes a message here exactly as it would for a network.
  *
  * @example
  * const [stream, accepted] = memoryStreamPair();
@@ -82,15 +81,15 @@ interface Shared {
   readonly maxMessageBytes: number;
 }
 
-/** The methods of one end that the other end calls. */
+/** The methods of one side that the other side calls. */
 interface Other {
-  /** Delivers a message; returns true if there is room for more. */
+  /** Queues a message; returns true if there is room for more. */
   take(bytes: Uint8Array): boolean;
-  /** Delivers the end of the other side, with the error that the end reports, if any. */
+  /** Called when the caller has ended its side. `status` is the error with which a server ended the call, if any. */
   takeEnd(status: DmEnvRpcError | undefined): void;
   takeAbort(error: Error): void;
   takeDrain(): void;
-  /** Called when the end of this side has been delivered. */
+  /** Called when the caller has delivered the end of this side to its receiver. */
   endDelivered(): void;
 }
 
@@ -111,9 +110,7 @@ class MemoryStream<Received, Sent> implements MessageStream<Received, Sent>, Oth
   #peerEnded = false;
   #toldEnd = false;
   #closed = false;
-  /**
-   * Error that the server's end reports; undefined at the client until the end has arrived.
-   */
+  /** Error with which the server ends the call. The client has it only once the end has arrived. */
   #status: DmEnvRpcError | undefined;
   #failure: Error | undefined;
 

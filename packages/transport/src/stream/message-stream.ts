@@ -18,9 +18,9 @@ export interface UnreadMessage<Received> {
  */
 export interface StreamReceiver<Received> {
   /**
-   * Called when a message has arrived, or a complete frame that failed to decode. `bytes` is its size, after inflation. On a
-   * server, a message above the limit is also delivered, as malformed with a size of 0, followed by `onEnd`. The client
-   * receives the error of the limit when the server calls `end`.
+   * Called when a message has arrived, or a complete frame that failed to decode. `bytes` is its size, after inflation.
+   * On a server, a message above the limit is delivered, too: as malformed, with a size of 0. `onEnd` follows. When the
+   * server then calls `end`, the client receives the limit's error.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
@@ -33,11 +33,14 @@ export interface StreamReceiver<Received> {
    * referenced.
    */
   onUnread?(message: UnreadMessage<Received>): void;
-  /** Bytes of the messages that the receiver has queued. Default: the size of the message at which it paused. */
+  /**
+   * Bytes of the messages that the receiver has queued. If undefined, the stream counts one message as queued: the
+   * message during whose delivery the receiver paused.
+   */
   readonly queuedBytes?: number | undefined;
   /** Called when the peer has ended its side (half-close): no more messages arrive, but this side can still send. */
   onEnd(): void;
-  /** Called after `send` has returned false, once enough bytes were sent that it may be called again. */
+  /** Called once enough bytes are sent after `send` has returned false. `send` may then be called again. */
   onDrain(): void;
   /**
    * Called when the stream is closed in both directions: always, and as the last event. Without an
@@ -75,9 +78,8 @@ export function deliver<Received>(
 }
 
 /**
- * Delivers a message above the server's limit as malformed, so that the server answers it after all earlier
- * messages, then calls `onEnd`. Later messages are dropped. When the server calls `end`, the client
- * receives the error.
+ * Delivers a message above the server's limit as malformed, then calls `onEnd`. The server thus answers the message
+ * after all earlier messages. Later messages are dropped. When the server calls `end`, the client receives the error.
  */
 export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
   const read = () => ({ case: "malformed", value: error }) as const;
@@ -97,8 +99,8 @@ export interface MessageStream<Received, Sent> {
    * Sends a message. It is encoded before the call returns, so its tensors may be reused. Messages
    * sent in one turn of the event loop share as few writes as possible.
    *
-   * Returns false if the peer reads too slowly, so that many bytes are buffered: stop until `onDrain`. On a stream that
-   * is closed or has ended, the message is dropped.
+   * Returns false if many bytes are buffered because the peer reads too slowly: stop sending until `onDrain`. If this
+   * side has ended or the stream is closed, the message is dropped.
    *
    * @throws Error if the message cannot be encoded; the stream is unchanged.
    */
@@ -124,7 +126,7 @@ export interface MessageStream<Received, Sent> {
   abort(error: Error): void;
 }
 
-/** The client at the other end of a server's stream. */
+/** The client of a server's stream. */
 export interface Peer {
   /** Address and port, or a name for a stream without a network. */
   readonly address: string;
@@ -138,8 +140,8 @@ export interface Peer {
 export interface ServerStream extends MessageStream<ProcessRequest, ProcessResponse> {
   readonly peer: Peer;
   /**
-   * Ends the call after all sent messages: normally, or with a status, which the client's `onClose` receives. Pass a
-   * status if requests of the client may be unanswered.
+   * Ends the call after all sent messages, normally or with a status. The client's `onClose` receives the status. Pass
+   * a status if requests of the client may be unanswered.
    */
   end(status?: DmEnvRpcError): void;
 }

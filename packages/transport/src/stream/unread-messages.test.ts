@@ -20,7 +20,7 @@ function memoryOf(read: Read | Malformed): ArrayBufferLike {
   return (read as Read).memory;
 }
 
-/** A Buffer, as node:http2 delivers: its `slice` shares its memory, unlike that of a Uint8Array. */
+/** A Buffer, as node:http2 delivers it. Its `slice` shares its memory; the `slice` of a Uint8Array copies. */
 const chunk: Uint8Array = Buffer.from(
   Uint8Array.from({ length: 65_536 }, (_, i) => i % 251).buffer,
 );
@@ -47,7 +47,7 @@ test("a slab is dropped once all messages in it are read", () => {
   expect(memoryOf(unread.add(chunk, 30, 40).read())).not.toBe(memory);
 });
 
-test("a larger message is copied, unless it is at least half of its chunk", () => {
+test("a message above 256 bytes is copied if it is less than half of its chunk", () => {
   const unread = new UnreadMessages(decoder);
   expect(memoryOf(unread.add(chunk, 0, 1_000).read()).byteLength).toBe(1_000);
   expect(memoryOf(unread.add(chunk, 0, 40_000).read())).toBe(chunk.buffer);

@@ -7,12 +7,12 @@ type Decoder<Received> = Pick<MessageCodec<Received>, "read">;
 /** Size of a slab. An ArrayBuffer for each small message would take twenty times the memory of its bytes. */
 const slabBytes = 2 * 1024;
 
-/** Size up to which a message is copied into a slab. */
+/** A message that must be copied is copied into a slab if it has at most this many bytes. */
 const largestInSlab = 256;
 
 const noBytes = new Uint8Array(0);
 
-/** Messages of one stream to decode later. Small messages are copied into slabs that several messages share. */
+/** Messages of one stream that are decoded later. Small messages are copied into slabs that several messages share. */
 export class UnreadMessages<Received> {
   readonly #decoder: Decoder<Received>;
   #slab: Uint8Array = noBytes;
@@ -39,8 +39,8 @@ export class UnreadMessages<Received> {
   }
 
   /**
-   * Returns a message. Copies its bytes if most of their ArrayBuffer is other data, which would stay in memory without the
-   * copy.
+   * Returns a message. Copies its bytes if other data takes most of their ArrayBuffer. Without the copy, that data
+   * would stay in memory, too.
    */
   add(source: Uint8Array, start: number, end: number): UnreadMessage<Received> {
     const size = end - start;
@@ -80,7 +80,7 @@ export function unreadMessage<Received>(
   return new UnreadBytes(decoder, bytes, 0, bytes.length);
 }
 
-/** A message in bytes that do not change. It is one small object, because thousands may wait. */
+/** An undecoded message whose bytes do not change. It is one small object, because thousands may wait. */
 class UnreadBytes<Received> implements UnreadMessage<Received> {
   readonly #decoder: Decoder<Received>;
   readonly #source: Uint8Array;
