@@ -49,8 +49,8 @@ interface Waiting<Out> {
 /**
  * A MessageStream made of two async iterables: one that it reads, and one that Connect reads.
  *
- * It requests incoming messages one at a time; while the stream is paused, at most one. Outgoing
- * messages wait here; `send` returns false if too many wait.
+ * It requests the next incoming message once the previous one was delivered. While paused, it still requests one
+ * message, and holds it. Outgoing messages wait here; `send` returns false if too many wait.
  */
 export class IterableStream<Received, Sent, In, Out> implements MessageStream<Received, Sent> {
   readonly #options: IterableStreamOptions<Received, Sent, In, Out>;

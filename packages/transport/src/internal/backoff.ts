@@ -15,9 +15,9 @@ export interface BackoffOptions {
 }
 
 /**
- * Returns the delay before an attempt, in ms. It is 0 before attempt 1. Before each further attempt, it is uniform between
- * half and all of a bound that doubles, so that clients that lost their connections at the same time do not
- * reconnect at the same time.
+ * Returns the delay before an attempt, in ms. It is 0 before attempt 1. Before each further attempt, it is a random
+ * delay from half of a bound to the whole bound. The bound doubles with each attempt. So if clients lose their
+ * connections at the same time, they reconnect at different times.
  */
 export function backoffMs(attempt: number, options: BackoffOptions = {}): number {
   if (attempt <= 1) {

@@ -28,7 +28,10 @@ export class ThreadShare {
   readonly #waiting = new Queue<Waiting>();
   readonly #byNetwork = new Map<string, Waiting>();
 
-  /** @param perTurn Number of `count` calls after which a turn is over, for requests whose work is done later. */
+  /**
+   * @param perTurn Maximum number of `count` calls in a turn. Set it if the work of a request is done after `count`,
+   *   where the clock does not measure it.
+   */
   constructor(
     now: () => number = () => performance.now(),
     schedule: (task: () => void) => void = later,

@@ -3,7 +3,7 @@
 /** Size of a burst, in seconds of its rate. */
 const burstSeconds = 4;
 
-/** Minimum number of remembered keys at which keys with full buckets are forgotten. */
+/** Keys with full buckets are forgotten only once at least this many keys are remembered. */
 const leastRemembered = 1_024;
 
 interface Bucket {

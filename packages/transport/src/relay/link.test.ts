@@ -454,7 +454,7 @@ describe("a peer that does not read", () => {
     expect(stream?.bufferedBytes).toBe(0);
   });
 
-  test("is opened no stream if sending the stream's open frame closes the link", () => {
+  test("receives no stream if sending the stream's open frame closes the link", () => {
     const { link, socket, closed } = introduced("relay", { maxUnsentBytes: 1_000 });
     socket.bufferedBytes = 1_001;
     expect(link.open({})).toBeUndefined();

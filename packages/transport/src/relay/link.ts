@@ -138,7 +138,7 @@ export class Link {
     }
     this.#last += 1;
     this.#send(this.#last, { case: "open", value: open });
-    // If the peer does not read, a send closes the link.
+    // `#send` closes the link if too many bytes wait for the peer.
     return this.#isClosed ? undefined : this.#add(this.#last, this.#peerWindow);
   }
 

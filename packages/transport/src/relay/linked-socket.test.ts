@@ -342,7 +342,7 @@ describe("the end of a stream", () => {
     expect(closed.events).toEqual(["closed", "close 1000 "]);
   });
 
-  test("within a send cuts the message off, and is the last event", () => {
+  test("during the sending of a message cuts the message off, and is the last event", () => {
     const made = created({
       send: () => {
         sent += 1;

@@ -58,8 +58,8 @@ type Outgoing =
 /**
  * One stream of a link, as a WebSocket within the link's WebSocket.
  *
- * Outgoing messages wait for the peer's credit. Credit for received bytes is returned once it amounts to half a window; if
- * the receiver is paused then, it is returned on resume.
+ * Outgoing messages wait for the peer's credit. Credit for received bytes is returned once it amounts to half a window.
+ * While the socket is paused, no credit is returned.
  */
 export class LinkedSocket implements Socket {
   readonly #options: LinkedSocketOptions;
@@ -256,7 +256,7 @@ export class LinkedSocket implements Socket {
       next += 1;
     }
     if (this.#isClosed) {
-      return; // If the peer does not read, a send has closed the link, and with it this stream.
+      return; // If the peer does not read, `send` has closed the link, and with it this stream.
     }
     if (next > 0) {
       this.#queue.splice(0, next);
