@@ -5,9 +5,9 @@ const stepBytes = 8 * 1024;
 /**
  * Buffers for large outgoing messages. Each is reused once its message is written.
  *
- * A large buffer is cheap to fill but expensive to allocate: it needs fresh pages from the kernel, and every
- * 64 MB of them cause a major garbage collection. Without the pool a server that sends observations of 214 KB needs
- * about five times the CPU per step.
+ * A large buffer is cheap to fill but expensive to allocate: it needs fresh pages from the kernel, and every 64 MB of
+ * new buffers cause a major garbage collection. Without the pool a server that sends observations of 214 KB needs about
+ * five times the CPU per step.
  */
 export interface BufferPool {
   /** Returns a buffer of at least `bytes` bytes with undefined content. */
@@ -16,7 +16,7 @@ export interface BufferPool {
   give(buffer: Buffer): void;
 }
 
-/** Creates a pool that keeps at most `maxKeptBytes` of unused buffers. Larger buffers are not pooled. */
+/** Creates a pool that keeps at most `maxKeptBytes` of unused buffers. Buffers larger than that are not pooled. */
 export function createBufferPool(maxKeptBytes: number): BufferPool {
   const kept = new Map<number, Buffer[]>();
   let keptBytes = 0;
@@ -39,7 +39,8 @@ export function createBufferPool(maxKeptBytes: number): BufferPool {
         return;
       }
       if (keptBytes + size > maxKeptBytes) {
-        // The sizes in use may have changed, so this drops all buffers. Otherwise it might keep sizes that are no longer used.
+        // The sizes in use may have changed, so all buffers are dropped. Otherwise the pool might keep sizes that are
+        // no longer used.
         kept.clear();
         keptBytes = 0;
       }

@@ -30,7 +30,7 @@ function patient(): ChunkMemory {
 
 const isFreed = ([first]: readonly Buffer[]): boolean => first?.buffer.byteLength === 0;
 
-test("the memory of a read is freed if all of it was copied and the next read arrives", () => {
+test("the memory of a read is freed when the next read arrives, if all of it was copied", () => {
   const memory = patient();
   const [one, two] = [read(4), read(4)];
   copy(memory, one);

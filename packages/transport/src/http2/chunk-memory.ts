@@ -3,31 +3,31 @@
 /** Bytes of a frame's header (RFC 9113, section 4.1). */
 const frameHeaderBytes = 9;
 
-/** Size below which a buffer is not freed, because the call would cost more than it saves. */
+/** Smaller buffers are not freed, because the call would cost more than it saves. */
 const leastBytes = 16 * 1024;
 
 /**
- * Bytes that are copied before the first buffer is freed. A process that has ever freed an ArrayBuffer runs all code
- * on typed arrays up to a sixth slower, which is too high a price for an occasional large message.
+ * No buffer is freed before this many bytes were copied. Once a process has freed an ArrayBuffer, all its code on typed
+ * arrays runs up to a sixth slower. That price is too high for an occasional large message.
  */
 const patienceBytes = 8 * 1024 * 1024;
 
 /**
- * Frees the memory that node:http2 reads into as soon as all of it is copied, instead of at the next garbage
- * collection. Collecting that memory costs a client more CPU than everything else it does with large messages.
+ * Frees the memory of a read of node:http2 once all of it is copied, without waiting for a garbage collection.
+ * Collecting that memory costs a client more CPU than everything else it does with large messages.
  *
  * Each read is one ArrayBuffer, and its chunks are views of it. The buffer is detached when a chunk of the next read
- * arrives, because node:http2 has then finished with it, and only if the bytes that were not copied can all be frame
- * headers: at most nine bytes for each chunk. If the read also contains DATA of another stream, its header and at least one byte
- * of its payload are uncopied, too, which exceeds the bound. That holds even if the first header of the read was in the
- * previous read.
+ * arrives, because node:http2 has then finished with the buffer. It is not detached if more than nine bytes for each
+ * chunk were not copied, because such bytes cannot all be frame headers. If the read also contains DATA of another
+ * stream, a frame header and at least one byte of DATA are uncopied, too, which exceeds the bound. The bound is
+ * exceeded even if the read begins inside a frame, whose header was in the previous read.
  */
 export class ChunkMemory {
   #patience = patienceBytes;
   #buffer: WeakRef<ArrayBuffer> | undefined;
-  /** Number of bytes of `#buffer` that were copied. */
+  /** Number of bytes that were copied from `#buffer`. */
   #copiedBytes = 0;
-  /** Number of chunks that contained these bytes. */
+  /** Number of chunks that were copied from `#buffer`. */
   #chunks = 0;
 
   /** Records that a whole chunk was copied and no view of it remains. */

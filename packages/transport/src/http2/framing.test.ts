@@ -108,7 +108,7 @@ test("a message of several chunks has memory of its own, and starts at the given
   expect(deframer.source.buffer).not.toBe(bytes.buffer);
 });
 
-test("for an announced message, only as much memory is allocated as bytes have arrived", () => {
+test("memory for an announced message is not allocated long before its bytes arrive", () => {
   const deframer = new Deframer(64 * limit, pool);
   const header = Buffer.alloc(5);
   header.writeUInt32BE(60 * limit, 1);
@@ -160,7 +160,7 @@ test("a length above the limit is refused before its first byte arrives", () => 
   expect(deframer.next()).toBe(false);
 });
 
-test("a flag that gRPC does not know is malformed", () => {
+test("a compression flag that gRPC does not define is malformed", () => {
   const deframer = new Deframer(limit, pool);
   deframer.push(frame(Buffer.from("?"), 2));
   expect(deframer.next()).toBe(false);

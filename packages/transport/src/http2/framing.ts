@@ -9,34 +9,34 @@ import { owned } from "./read-ahead.ts";
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** Size up to which a message is allocated as a whole when its first bytes arrive. */
+/** A message of at most this size is allocated as a whole when its first bytes arrive. */
 const firstAllocationBytes = 16 * 1024;
 
 /**
- * Overhead of a chunk that waits (an object and an ArrayBuffer). It counts in addition to the chunk's bytes, so that limits on
- * buffered bytes also bound the memory of a peer that sends byte by byte.
+ * Overhead of a chunk that waits (an object and an ArrayBuffer). It counts in addition to the chunk's bytes, so that
+ * limits on buffered bytes also bound the memory that a peer takes by sending byte by byte.
  */
 const chunkOverheadBytes = 256;
 
 /**
- * Share of a larger message that must have arrived before it is allocated as a whole; the system provides pages as they are
- * filled.
+ * A larger message is allocated as a whole once this share of it has arrived. The rest costs little at first, because
+ * the system provides a page only when it is written to.
  */
 const wholeShare = 1 / 4;
 
-/** Spare memory is dropped if it is more than this many times as large as the message needs. */
+/** Spare memory of more than this many times the needed size is dropped. */
 const maxSpare = 4;
 
 /**
  * Splits a stream of bytes into gRPC's length-prefixed messages.
  *
- * `push` takes chunks as they arrive, and `next` finds the messages in the chunks one by one. A message within one chunk
- * is not copied; a message that spans several chunks is assembled in memory that no other message shares. Above 16 KiB, memory
- * for an announced length is allocated only once a quarter of the message has arrived, or if an earlier message was as
- * long. Until then, the bytes wait in reused memory.
+ * `push` takes chunks as they arrive, and `next` finds the messages in the chunks one by one. A message within one
+ * chunk is not copied; a message that spans several chunks is assembled in memory that no other message shares. Memory
+ * for a whole message above 16 KiB is allocated only once a quarter of the message has arrived, or if an earlier
+ * message was as long. Until then, its bytes wait in reused memory.
  */
 export class Deframer {
-  /** Memory that has the message that `next` found, from `start` to `end`. */
+  /** Memory in which `next` found a message, from `start` to `end`. */
   source: Buffer = noBytes;
   start = 0;
   end = 0;
@@ -46,7 +46,7 @@ export class Deframer {
   assembled = false;
   /** Bytes to leave free before the next assembled message, for its alignment. */
   lead = 0;
-  /** Memory of an earlier message that is no longer borrowed; the next assembled message reuses it if it fits. */
+  /** Memory of an earlier message that is no longer borrowed; the next assembled message is stored there if it fits. */
   spare: Buffer | undefined;
   /** The framing error after which the stream cannot be read; `next` sets it. */
   failure: DmEnvRpcError | undefined;
@@ -112,7 +112,7 @@ export class Deframer {
     this.#waitingBytes += chunk.length + chunkOverheadBytes;
   }
 
-  /** Finds the next complete message; returns false if there is none yet, or after a `failure`. */
+  /** Finds the next complete message; returns false if no message is complete yet, or after a `failure`. */
   next(): boolean {
     while (this.failure === undefined) {
       if (this.#at === this.#chunk.length && !this.#nextChunk()) {
@@ -263,7 +263,7 @@ export class Deframer {
       this.#parts.add(chunk, this.#at, end);
     } else {
       const copied = chunk.copy(body, start + this.#bodyLength, this.#at, end);
-      // With each chunk, about as many earlier bytes are moved as the chunk has: moving a quarter of 64 MiB at once would delay
+      // Each chunk moves earlier bytes of about its own length, because moving a quarter of 64 MiB at once would delay
       // other streams.
       this.#parts.moveTo(body, start, needed < this.#bodySize ? copied : needed);
     }

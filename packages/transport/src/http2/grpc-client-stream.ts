@@ -23,9 +23,9 @@ export interface GrpcClientStreamOptions
 /**
  * The client's side of a gRPC call.
  *
- * The server's trailers end the call for both sides. With the status OK the receiver gets `onEnd`,
- * then `onClose`; with any other status `onClose` with the error of that code. A stream that ends
- * without trailers reports an error.
+ * The server's trailers end the call for both sides. With the status OK, the stream calls `onEnd`, then `onClose`. With
+ * any other status, it calls only `onClose`, with the status as an error. If the call ends without trailers, `onClose`
+ * receives an error, too.
  */
 export class GrpcClientStream
   extends Http2MessageStream<ProcessResponse, ProcessRequest, ClientHttp2Stream>
@@ -83,7 +83,7 @@ export class GrpcClientStream
   }
 
   protected override onAborted(): void {
-    // node:http2 emits trailers of the same packet in a later tick.
+    // Trailers that arrived in the same packet as the reset are emitted in a later tick.
     process.nextTick(() => {
       if (this.#trailers === undefined || this.http2.rstCode !== constants.NGHTTP2_NO_ERROR) {
         this.onClosed();
@@ -92,7 +92,7 @@ export class GrpcClientStream
   }
 
   protected override onClosed(): void {
-    // A paused call that is over may still hold messages to deliver.
+    // A call that ended with trailers may still have messages to deliver, if it is paused.
     if (!(this.peerEnded && this.#trailers !== undefined)) {
       this.finish(this.#lossOf());
     }

@@ -131,7 +131,7 @@ describe("requests", () => {
     expect((await call.trailers)?.["grpc-message"]).toContain("grpc-encoding");
   });
 
-  test("behaviour 9: that cannot be decoded are delivered as malformed, and the stream continues", async () => {
+  test("behaviour 9: are delivered as malformed if they cannot be decoded, and the stream continues", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -141,7 +141,7 @@ describe("requests", () => {
     expect(served.messages.map((message) => message.case)).toEqual(["malformed", "joinWorld"]);
   });
 
-  test("behaviour 9: in malformed framing close only their own stream", async () => {
+  test("behaviour 9: close only their own stream if their framing is malformed", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());
@@ -152,7 +152,7 @@ describe("requests", () => {
     expect(call.session.closed).toBe(false);
   });
 
-  test("behaviour 9: that a half-close cuts off are malformed framing, not an end", async () => {
+  test("behaviour 9: are malformed, not an end, if a half-close cuts them off", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = record(await server.next());

@@ -12,7 +12,7 @@ import {
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
-/** Time after which a stream that has ended is reset if its peer has read none of the remaining bytes. */
+/** A stream that has ended is reset if its peer reads none of the remaining bytes for this time. */
 const lingerMs = 30_000;
 
 const responseHeaders = {
@@ -121,7 +121,7 @@ export class GrpcServerStream
 
   #sendTrailers(): void {
     this.http2.sendTrailers(trailersOf(this.#status));
-    // node:http2 queues the trailers in an immediate of its own; this immediate runs right after it.
+    // node:http2 itself queues the trailers in an immediate; this immediate runs right after that one.
     setImmediate(() => {
       this.finish(this.#status);
       clearTimeout(this.#timer);
@@ -137,7 +137,9 @@ export class GrpcServerStream
     }
   }
 
-  /** Waits until the peer has read the remaining bytes; resets the stream once the peer reads none of them for `lingerMs`. */
+  /**
+   * Waits until the peer has read the remaining bytes. Resets the stream if the peer reads none of them for `lingerMs`.
+   */
   #linger(left: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {

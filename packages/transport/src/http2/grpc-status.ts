@@ -8,7 +8,7 @@ import { fromConnectError, toConnectError } from "../internal/connect-errors.ts"
 /** Maximum length of a grpc-message that is sent, in characters, because trailers must fit a peer's limit on headers. */
 const maxStatusMessageLength = 4096;
 
-/** Returns the trailers that end a call; without an error the status is OK. */
+/** Returns the trailers that end a call. Without an error, the status is OK. */
 export function trailersOf(error: Error | undefined): Record<string, string> {
   if (error === undefined) {
     return { "grpc-status": "0" };
@@ -131,7 +131,7 @@ export function codeOfHttpStatus(status: number): StatusCode {
   }
 }
 
-/** Percent-encodes the UTF-8 bytes of everything except printable ASCII. */
+/** Percent-encodes the UTF-8 bytes of "%" and of everything except printable ASCII. */
 function percentEncode(text: string): string {
   return text.replace(/[^\x20-\x24\x26-\x7e]+/gu, (run) =>
     Array.from(

@@ -20,10 +20,10 @@ import { ReadAhead } from "./read-ahead.ts";
  */
 const messagesPerWrite = 32;
 
-/** Maximum number of messages that are delivered before other streams run, if each causes a pause and a resume. */
+/** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
 
-/** Number of unsent bytes of earlier flushes from which a flush counts them first. */
+/** If at least this many bytes of earlier flushes are unsent, a flush counts them before it writes. */
 const untakenBytes = 16 * 1024;
 
 /** Options that both sides of a gRPC call share. */
@@ -45,8 +45,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
  * The part of a gRPC call over a node:http2 stream that both sides share: framing,
  * backpressure, and the order of the receiver's callbacks.
  *
- * There is no `await` between receiving a chunk and delivering its messages: a chunk is deframed,
- * decoded and delivered synchronously, and all messages that the receiver sends during that go out in one write.
+ * A chunk is deframed, decoded and delivered synchronously, without an `await`. The messages that the receiver sends
+ * meanwhile are written together.
  */
 export abstract class Http2MessageStream<
   Received extends ProcessRequest | ProcessResponse,
@@ -77,7 +77,7 @@ export abstract class Http2MessageStream<
   readonly #maxMessageBytes: number;
   readonly #side: "client" | "server";
   #receiver: StreamReceiver<Received> | undefined;
-  /** The borrowed memory of the last assembled step; undefined unless the receiver calls `recycle`. */
+  /** Borrowed memory of the last assembled step, if the receiver calls `recycle`. */
   #borrowed: Buffer | undefined;
   #recycles = false;
   #failure: Error | undefined;
@@ -236,7 +236,7 @@ export abstract class Http2MessageStream<
     this.discard();
   }
 
-  /** Reads and drops the peer's remaining bytes, so that flow control never blocks it. */
+  /** Reads and drops the peer's remaining bytes, so that flow control never blocks the peer. */
   protected discard(): void {
     this.discarding = true;
     this.#borrowed = undefined;
@@ -247,7 +247,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Ends the stream after an error after which no message can be found. */
+  /** Ends the stream because of a limit, or of bytes that cannot be read. */
   protected fail(error: Error): void {
     this.abort(error);
   }
@@ -257,7 +257,7 @@ export abstract class Http2MessageStream<
     if (this.#outbox.bytes === 0 || this.http2.destroyed) {
       return;
     }
-    // The bytes of this turn are not counted yet, because a peer that reads takes them at once, even if they exceed a limit.
+    // The bytes of this turn are not counted yet, even if they exceed a limit: a peer that reads takes them at once.
     if (this.http2.writableLength >= untakenBytes) {
       this.#account?.count();
     }
@@ -275,8 +275,8 @@ export abstract class Http2MessageStream<
   }
 
   /**
-   * Flushes, unless memory is tight and the peer has not read the last write. The next messages then share one write, because
-   * a write of its own would take a kilobyte of objects for each message.
+   * Flushes. But while memory is tight and the peer has not read the last write, messages wait and then share one
+   * write, because each write takes a kilobyte of objects.
    */
   #flushUnlessBlocked(): void {
     if (this.#account?.isTight !== true || this.http2.writableLength === 0) {
@@ -290,7 +290,7 @@ export abstract class Http2MessageStream<
       return;
     }
     this.http2.write(bytes, (error) => {
-      // node:http2 may still hold the bytes of a destroyed stream.
+      // node:http2 may still hold the bytes of a destroyed stream, so their buffer is not reused.
       if (!error && !this.http2.destroyed) {
         this.#pool.give(pooled);
       }
@@ -332,7 +332,7 @@ export abstract class Http2MessageStream<
         this.http2.pause();
       }
     } else if (this.http2.readableLength > 0) {
-      // Without a pause, node:http2 would emit all chunks that it has buffered in one turn.
+      // Without a pause, node:http2 would emit all of its buffered chunks in one turn.
       this.#burst += 1;
       if (this.#burst >= chunksPerBurst) {
         this.#burst = 0;
@@ -340,7 +340,7 @@ export abstract class Http2MessageStream<
         this.#yield();
       }
     } else {
-      // Requests the next chunk now; node:stream would do so in a tick after each chunk.
+      // Requests the next chunk now. node:stream itself would request it only in a later tick.
       this.http2.read(0);
     }
   }
@@ -359,7 +359,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** From now on, counts each chunk that node:http2 reads ahead for a paused stream as soon as it arrives. */
+  /** From now on, chunks that node:http2 reads ahead for a paused stream are counted as soon as they arrive. */
   #countReadAhead(): void {
     const account = this.#account;
     if (account !== undefined) {
@@ -505,7 +505,8 @@ export abstract class Http2MessageStream<
     }
     this.#heldBytes = said;
     this.#inflating = true;
-    // Above a limit, this ends a stream (its own or another) before the memory of the inflated message is allocated.
+    // Above a limit, this ends a stream (this stream or another) before the memory of the inflated message is
+    // allocated.
     this.#keepAccount();
     if (this.#account === undefined) {
       this.#startInflating(bytes, () => {});

@@ -17,7 +17,7 @@ function inflatedBytes(gzip: Buffer): number {
   return isGzip ? gzip.readUInt32LE(gzip.length - 4) : 0;
 }
 
-/** Inflates gzip in another thread, up to the size that it declares. */
+/** Inflates gzip data in another thread, up to its declared size. */
 export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => void): void {
   const said = inflatedBytes(gzip);
   const options = { maxOutputLength: Math.max(1, said), chunkSize: chunkBytes(gzip, said) };
@@ -33,8 +33,9 @@ export function inflate(gzip: Buffer, done: (result: Buffer | DmEnvRpcError) => 
 }
 
 /**
- * Returns how many bytes to inflate at a time: the declared size, or as many bytes as the data can inflate to. node:zlib joins
- * several chunks on the main thread, which takes 40 ms for 60 MB. The extra byte keeps node:zlib from beginning a second chunk.
+ * Returns how many bytes to inflate at a time: the declared size, but at most what the data can inflate to. All bytes
+ * thus fit in one chunk; node:zlib would join several chunks on the main thread, which takes 40 ms for 60 MB. The extra
+ * byte keeps node:zlib from beginning a second chunk.
  */
 function chunkBytes(gzip: Buffer, said: number): number {
   return Math.max(minChunkBytes, Math.min(said, maxInflation * gzip.length) + 1);

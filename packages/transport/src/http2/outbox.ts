@@ -5,17 +5,20 @@ import type { BufferPool } from "./buffer-pool.ts";
 const headerBytes = 5;
 const maxFrameBytes = 2 ** 32 - 1;
 const firstSlabBytes = 1024;
-/** Smallest slab of a stream that has filled several slabs. */
+/** Once a stream has filled several slabs, its slabs have at least this size. */
 const warmSlabBytes = 4 * 1024;
 const largeSlabBytes = 64 * 1024;
-/** Size above which a message gets a buffer of its own from the pool. */
+/** A message above this size has a separate buffer, from the pool. */
 const largeMessageBytes = 32 * 1024;
 const noBytes: Buffer = Buffer.alloc(0);
 
 /** A part of a pending write. */
 export interface Piece {
   readonly bytes: Buffer;
-  /** Buffer of the pool behind `bytes`, to be returned once the piece is written; undefined for a slab. */
+  /**
+   * Buffer of the pool that `bytes` is a view of, to be returned once the piece is written. Undefined if `bytes` is in
+   * a slab.
+   */
   readonly pooled: Buffer | undefined;
 }
 
@@ -86,7 +89,7 @@ export class Outbox<T> {
     this.#seal();
     const pieces = this.#pieces;
     this.#pieces = [];
-    // The next slab has room for two such turns, so that only every second turn allocates a slab.
+    // The next slab has room for two turns like this one, so that only every second turn allocates a slab.
     let size = Math.min(this.#slabSize, warmSlabBytes);
     while (size < 2 * this.bytes && size < largeSlabBytes) {
       size *= 2;

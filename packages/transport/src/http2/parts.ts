@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { BufferPool } from "./buffer-pool.ts";
 
-/** Size of the first part, which is allocated. */
+/** Size of the first part, which is not from the pool. */
 const firstBytes = 16 * 1024;
 
 /** Size of all further parts, which are from the pool. */
 const partBytes = 64 * 1024;
 
 /**
- * The bytes of a message of which little has arrived, in parts. All but the first part are from a pool, so peers that never
- * complete their messages fill the same memory again and again. With one buffer per message, each would leave garbage of
- * another size.
+ * The bytes of a message of which little has arrived, in parts. All but the first part are from a pool, so peers that
+ * never complete their messages fill the same memory again and again. With one buffer per message, each message would
+ * leave garbage of a different size.
  */
 export class Parts {
   readonly #pool: BufferPool;

@@ -4,7 +4,9 @@ import type { Readable } from "node:stream";
 /** Memory of a chunk in addition to its bytes: an object and its place in a list. */
 const chunkOverheadBytes = 256;
 
-/** Share of its read below which a chunk is copied, because a chunk keeps the memory of the whole read alive. */
+/**
+ * A chunk that is less than this share of its read is copied, because it would keep the memory of the whole read alive.
+ */
 const pinnedShare = 1 / 4;
 
 /** Copies a chunk that would keep much more memory than its own bytes. */
@@ -12,14 +14,14 @@ export function owned(chunk: Buffer): Buffer {
   if (chunk.length >= pinnedShare * chunk.buffer.byteLength) {
     return chunk;
   }
-  const copy = Buffer.allocUnsafeSlow(chunk.length); // Unlike `allocUnsafe`, whose memory is part of a larger pool.
+  const copy = Buffer.allocUnsafeSlow(chunk.length); // Not `allocUnsafe`, whose memory is part of a larger pool.
   chunk.copy(copy);
   return copy;
 }
 
 /** Options of read-ahead. */
 interface ReadAheadOptions {
-  /** Size in bytes below which a chunk is a piece. */
+  /** A chunk is a piece if it has fewer bytes than this. */
   readonly pieceBytes: number;
   /** Called when a chunk has arrived while the consumer is behind; `readableLength` includes the chunk. */
   onGrowth(): void;
@@ -28,8 +30,8 @@ interface ReadAheadOptions {
 }
 
 /**
- * Reports the chunks that node:http2 reads while the consumer is behind: up to a window of 4 MiB, in chunks of any size.
- * Copies the chunks that would keep much more memory than their own bytes.
+ * Reports the chunks that node:http2 reads while the consumer is behind. A chunk may have any size; together, they have
+ * at most a window of 4 MiB. Copies the chunks that would keep much more memory than their own bytes.
  */
 export class ReadAhead {
   /** Overhead of the chunks that have arrived since the consumer fell behind, in bytes. */
@@ -37,7 +39,7 @@ export class ReadAhead {
 
   constructor(http2: Readable, options: ReadAheadOptions) {
     const push = http2.push.bind(http2);
-    // node:http2 calls this method for each DATA frame, and has no event for a stream that is paused.
+    // node:http2 calls this method for each DATA frame, and emits no event for a paused stream.
     http2.push = (chunk: Buffer | null): boolean => {
       if (chunk === null) {
         return push(chunk);

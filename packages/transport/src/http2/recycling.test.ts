@@ -22,7 +22,9 @@ function dataOf(message: ProcessResponse | Malformed | undefined): Uint8Array {
   return message.value.observations[0]?.tensor.data as Uint8Array;
 }
 
-/** A client of a server that answers each step with a large observation whose bytes are the action. */
+/**
+ * A client of a server that answers each step with a large observation. Every byte of it is the value of the action.
+ */
 const connected = (): Promise<Answered> =>
   answering((request) => {
     if (request.case !== "step") {

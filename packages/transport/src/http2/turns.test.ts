@@ -5,9 +5,7 @@ import { answered, named } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
 import { serving } from "../testing/serving.ts";
 
-/**
- * Returns the turn of the event loop in which a server received each of the requests that were sent at once.
- */
+/** Sends requests at once. Returns, for each of them, the turn of the event loop in which the server received it. */
 async function turnsOf(requests: number, answers: boolean): Promise<number[]> {
   await using server = await serving();
   const client = await openStream(server.address);
