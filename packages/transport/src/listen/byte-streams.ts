@@ -38,9 +38,7 @@ export interface BytesCall {
   readonly values: ContextValues;
 }
 
-/**
- * The end of a call that has one request and many uncompressed responses, as a protocol encodes it.
- */
+/** Encodes the end of a call that has one request and many uncompressed responses. */
 export interface Protocol {
   /** Returns the last part of the body; undefined if trailers report how the call ended. */
   end(error: Error | undefined): Uint8Array | undefined;
@@ -96,7 +94,7 @@ export function byteProtocolOf({
   return isSupported ? protocol : undefined;
 }
 
-/** Answers a call by a byte stream. */
+/** Answers a call with a byte stream. */
 export async function answerInBytes(
   stream: ByteStream,
   protocol: Protocol,

@@ -22,7 +22,7 @@ export function openCallAccount(
   rawHeaders: readonly string[],
 ): ByteAccount {
   const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
-  // A call of Process has many short requests; other calls have few requests.
+  // A call of Process has many short requests, so only the smallest chunks are pieces. Other calls have few requests.
   const isProcess = headers[":path"] === processPath;
   let hasPiece = false;
   const readAhead = new ReadAhead(http2, {

@@ -11,7 +11,7 @@ import { peerOfSocket } from "./process-call.ts";
 /** Time between the starts of two connections of an address that floods. */
 const paceMs = 1_000;
 
-/** Time without a flood after which the connections of an address no longer wait. */
+/** The connections of an address no longer wait once this time has passed without a flood. */
 const calmMs = 4_000;
 
 /** Maximum time that a connection waits. Most clients have given up by then. */
@@ -23,7 +23,7 @@ const patienceMs = 10_000;
  */
 const connectionsPerTurn = 32;
 
-/** Number of bytes after which a connection that waits is no longer read. */
+/** A connection that waits is no longer read once this many of its bytes have been read. */
 const peekBytes = 4 * 1024;
 
 /** Options of a gate. */
@@ -38,7 +38,7 @@ export interface GateOptions
 
 /** A network whose connections have ended as floods. */
 interface Flooder {
-  /** Number of floods since the last pause of `calmMs`. */
+  /** Number of floods since the network was last calm for `calmMs`. */
   floods: number;
   lastFloodMs: number;
   /** Connections that wait, newest last. */
@@ -56,10 +56,10 @@ interface Waiting {
 /**
  * Starts the connections of a listener, a few in each turn of the event loop.
  *
- * A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the next
- * connection at once. So once more than `maxFloodsPerAddress` connections of an address have ended as floods, one of its new
- * connections starts per second. The newest starts first, because its client is the most likely to be still waiting. Of a
- * connection that waits, only the first bytes are read.
+ * A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the
+ * next connection at once. So once more than `maxFloodsPerAddress` connections of an address have ended as floods, only
+ * one of its new connections starts per second. The newest connection starts first, because its client is the most
+ * likely to be still waiting. Of a connection that waits, only the first bytes are read.
  */
 export class ConnectionGate {
   readonly #options: GateOptions;

@@ -9,7 +9,10 @@ import { ConnectionWindows } from "./connection-windows.ts";
 
 const mebibyte = 1024 * 1024;
 
-/** Waits until the bytes that a client may send are in a range. The listener changes them with a later frame. */
+/**
+ * Waits until the number of bytes that a client may send is in a range. The listener changes the number with a later
+ * frame.
+ */
 async function hasWindow(call: RawCall, least: number, most: number = least): Promise<void> {
   await vi.waitFor(async () => {
     await new Promise((resolve) => call.session.ping(resolve));
@@ -40,7 +43,7 @@ test("connections of an address share 2 MiB, and a single one has the whole wind
   await hasWindow(first, windowBytes / 2, windowBytes);
 });
 
-test("the windows of an address change when the number of its connections doubles, and never below 64 KiB", () => {
+test("the windows of an address shrink when the number of its connections doubles, but not below 64 KiB", () => {
   const windows = new ConnectionWindows();
   const sizes: number[][] = [];
   const closings = Array.from({ length: 40 }, () => {

@@ -2,10 +2,10 @@
 import type { ServerHttp2Session } from "node:http2";
 import { windowBytes } from "../limits/limits.ts";
 
-/** Bytes that several connections of a network may send together before they are read. */
+/** Size of the window that several connections of a network share. */
 const sharedBytes = 2 * 1024 * 1024;
 
-/** Smallest window of a connection, and its size before the first change (RFC 9113, section 6.9.2). */
+/** Smallest window of a connection. Every HTTP/2 connection begins with it (RFC 9113, section 6.9.2). */
 const leastBytes = 65_535;
 
 type Connection = Pick<ServerHttp2Session, "destroyed" | "setLocalWindowSize">;
@@ -13,15 +13,15 @@ type Connection = Pick<ServerHttp2Session, "destroyed" | "setLocalWindowSize">;
 /**
  * Flow-control windows of a listener's connections.
  *
- * Everything that a connection has received is read in one turn of the event loop, up to 2 MB, and all other streams wait
- * meanwhile, 1 to 7 ms for each megabyte. The connections of a network therefore share a window: a peer cannot extend a turn by opening
- * more of them.
+ * In one turn of the event loop, everything that a connection has received is read, up to 2 MB. Meanwhile, all other
+ * streams wait: 1 to 7 ms for each megabyte. The connections of a network therefore share a window, so that a peer
+ * cannot extend a turn by opening more connections.
  */
 export class ConnectionWindows {
   readonly #byNetwork = new Map<string, Set<Connection>>();
 
   /**
-   * Sets the window of a connection, and changes those of the other connections of its network.
+   * Sets the window of a connection, and changes the windows of the other connections of its network.
    *
    * @returns A function to call when the connection has closed.
    */
@@ -52,7 +52,7 @@ export class ConnectionWindows {
   }
 }
 
-/** Returns the window of each of `count` connections. It changes only when their number doubles or halves. */
+/** Returns the window of each of `count` connections. It changes only when `count` doubles or halves. */
 function windowOf(count: number): number {
   return count <= 1
     ? windowBytes

@@ -30,9 +30,9 @@ const violation = http2Frame(frameTypes.data, 0, 0, Buffer.of(0));
 const maxFloodsPerAddress = 2;
 
 /**
- * Eight times the bytes that a connection may send at once in addition to its messages (`otherBytes`). It is far less than
- * 160 MB of unknown frames: a fast peer could send those before the listener's next check, and nghttp2 would end the
- * connection by its own limit.
+ * Eight times the bytes that a connection may send at once in addition to its messages (`otherBytes`). nghttp2 itself
+ * ends a connection after 160 MB of unknown frames, which a fast peer could send between two checks of the listener. So
+ * the tests send far less.
  */
 const floodBytes = 32 * 1024 * 1024;
 
@@ -61,8 +61,8 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 /**
- * Floods too often, and returns a stream that is opened afterwards and waits. The listener forgets the floods after four
- * seconds, so a machine that stands still makes it start over.
+ * Floods too often, and returns a stream that is opened afterwards and waits. The listener forgets floods after four
+ * seconds. If the machine pauses for that long, this function floods again.
  */
 async function waiting(
   server: Serving,
@@ -121,7 +121,7 @@ test("connections that open more streams than maxStreamsPerConnection count as f
     await using peer = rawPeer(server.listener.port);
     peer.write(startOfCall);
     echo(await server.next());
-    peer.write(http2Frame(frameTypes.settings, frameFlags.ack, 0), second); // The limit applies from the acknowledgement on.
+    peer.write(http2Frame(frameTypes.settings, frameFlags.ack, 0), second); // The limit applies from here on.
     await once(peer.socket, "close");
   });
   await using late = await opening;
@@ -131,7 +131,7 @@ test("connections that open more streams than maxStreamsPerConnection count as f
   await visitor.seen("message");
 });
 
-test("agents that close their connections with a GOAWAY of their own stream, as grpc-go does, do not count as floods", async () => {
+test("agents whose last GOAWAY names their own stream, as that of grpc-go does, do not count as floods", async () => {
   await using server = await serving({ maxFloodsPerAddress });
   const goAway = http2Frame(frameTypes.goAway, 0, 0, Buffer.of(0, 0, 0, 1, 0, 0, 0, 0));
   for (let closed = 0; closed <= maxFloodsPerAddress; closed++) {
@@ -225,7 +225,7 @@ test("a connection whose streams have too large headers is ended long before it 
   await until(() => reported(server).includes("received too many other frames"));
 });
 
-test("a connection with thousands of refused calls is ended, and its earlier calls count for maxRequestsPerSecond", async () => {
+test("calls to unknown paths count for maxRequestsPerSecond, and a connection on which thousands are refused is ended", async () => {
   const refusedCalls = 2_000;
   await using server = await serving({ maxRequestsPerSecond: 100 });
   await using call = rawCall(server.address);

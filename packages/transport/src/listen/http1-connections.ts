@@ -5,7 +5,7 @@ import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { peerOfSocket } from "./process-call.ts";
 
-/** Time that a refused client has to send its request, whose response is the refusal, in ms. */
+/** Time for a refused client to send its request, in ms. The response to the request is the refusal. */
 const farewellMs = 1_000;
 
 /** Limits of HTTP/1.1 connections, shared with HTTP/2 connections and WebSockets. */

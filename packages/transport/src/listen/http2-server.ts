@@ -19,9 +19,10 @@ import type { ListenTls } from "./listen-options.ts";
 const handshakeMs = 10_000;
 
 /**
- * Streams in a row that node:http2 may refuse before it ends the connection. A stream that the peer has reset still counts
- * as open until all bytes of the same read are parsed. So node:http2 also refuses streams of an honest peer that resets many
- * streams and opens as many others at once. The value is the number of resets that node:http2 accepts at once.
+ * Maximum number of streams in a row that node:http2 refuses before it ends the connection. After a reset, the stream
+ * still counts as open until node:http2 has parsed all bytes that arrived with the reset. So node:http2 also refuses
+ * streams of an honest peer that resets many streams and opens as many others at once. The value is the number of
+ * resets that node:http2 accepts at once.
  */
 const maxSessionRejectedStreams = 1_000;
 
@@ -53,8 +54,8 @@ export function createHttp2Server(
       rejectUnauthorized: clients === "required",
       handshakeTimeout: handshakeMs,
       minVersion: "TLSv1.2",
-      // With `allowHTTP1`, node:http2 would wrap every stream for its "request" event, even Process streams.
-      // Without it, HTTP/1.1 connections emit "unknownProtocol", whose listener handles them.
+      // With `allowHTTP1`, node:http2 would wrap every stream for its "request" event, even Process streams. Without
+      // `allowHTTP1`, the server emits "unknownProtocol" for HTTP/1.1 connections.
       ALPNCallback: ({ protocols }) =>
         ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
     });
@@ -121,12 +122,12 @@ async function isAbandoned(path: string): Promise<boolean> {
   });
 }
 
-/** The first bytes of every HTTP/2 connection ("PRI * HTTP/2.0"), which no HTTP/1.1 request has. */
+/** The first bytes of every HTTP/2 connection ("PRI * HTTP/2.0"). No HTTP/1.1 request begins with them. */
 const http2Preface = Buffer.from("PRI");
 
 /**
- * Creates the server that accepts connections. Each is paused until the gate starts it. Over TLS, the handshake (ALPN)
- * distinguishes HTTP/2 from HTTP/1.1.
+ * Creates the server that accepts connections. Each connection is paused until the gate starts it. Over TLS, the
+ * handshake (ALPN) distinguishes HTTP/2 from HTTP/1.1.
  *
  * @param onConnection Called when the connection may be read.
  */
@@ -135,7 +136,7 @@ export function createFrontServer(
   onConnection: (socket: Socket) => void,
 ): Server {
   return createNetServer({ pauseOnConnect: true }, (socket) => {
-    // This listener stays, because an error may arrive while no server listens for errors.
+    // This handler is never removed, because the socket may fail while no HTTP server handles its errors.
     socket.on("error", () => socket.destroy());
     gate.admit(socket, () => onConnection(socket));
   });
@@ -144,8 +145,7 @@ export function createFrontServer(
 /**
  * Distinguishes HTTP/2 from HTTP/1.1 by the first bytes of a connection in plain text.
  *
- * @param idleConnectionMs A connection that sends nothing is closed after this time, but after at most 10 s;
- *   0 means 10 s.
+ * @param idleConnectionMs Time after which a connection that sends nothing is closed. 0, or more than 10 s, means 10 s.
  */
 export function sniff(
   socket: Socket,
@@ -170,7 +170,7 @@ export function sniff(
     socket.off("readable", onReadable);
     socket.setTimeout(0);
     socket.removeAllListeners("timeout");
-    // Only now: with the listener above, "readable" would be emitted again for these bytes.
+    // Only now, because `onReadable` would be called again for these bytes.
     socket.unshift(first);
     (isHttp2 ? http2 : http1)(socket);
   };

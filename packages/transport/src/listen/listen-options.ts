@@ -30,7 +30,7 @@ export interface RouteCall {
   readonly peer: Peer;
 }
 
-/** A call of a byte stream. */
+/** A call that a `ByteStream` answers. */
 export interface ByteCall {
   readonly values: ContextValues;
   /** Aborts when the caller disconnects. */
@@ -49,8 +49,9 @@ export interface ByteCall {
 }
 
 /**
- * Answers a call that has one request and many responses. It sends the responses in bytes, so that a response for
- * many callers is encoded once. The call ends when the promise settles: if it rejects, with its error.
+ * Answers a call that has one request and many responses. It sends responses that are encoded already, so that a
+ * response for many callers is encoded once. The call ends when the promise settles. If the promise rejects, the call
+ * ends with its error.
  *
  * @param request The request in protobuf.
  */
@@ -71,7 +72,10 @@ export interface WebSocketRoute {
   readonly subprotocol: string;
   /** Maximum size of a message, in bytes. For a larger message, the socket calls `onTooLarge`. */
   readonly maxMessageBytes: number;
-  /** Takes over an open socket whose page, if it has one, is of an allowed origin. Called synchronously; it must not throw. */
+  /**
+   * Takes over an open socket. If a page opened the socket, the origin of the page is allowed. Called synchronously;
+   * must not throw.
+   */
   accept(socket: Socket, peer: Peer): void;
 }
 
@@ -82,9 +86,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
   /** Adds further services to the same port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
   /**
-   * Admits a call of `routes` before its request is read: returns a function that the listener calls once the call has
-   * ended. To refuse the call, it throws the error; the metadata of a ConnectError is sent, too. Default: admits every
-   * call.
+   * Admits a call of `routes` before its request is read. Returns a function that the listener calls once the call has
+   * ended. To refuse the call, throw an error; the metadata of a ConnectError is sent, too. Default: admits every call.
    */
   readonly onCall?: ((call: RouteCall) => () => void) | undefined;
   /**
@@ -102,8 +105,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
    */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Methods of `routes`, by path, that are answered in bytes if the request is binary and uncompressed and has no
-   * deadline. Default: none.
+   * Byte streams, by the path of their method in `routes`. They answer requests that are binary and uncompressed and
+   * have no deadline. Default: none.
    */
   readonly byteStreams?: ReadonlyMap<string, ByteStream> | undefined;
   /** Accepts WebSockets of other protocols, by path. Default: none. */
@@ -111,8 +114,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
   /** Files to serve to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /**
-   * Counts the undelivered bytes of several listeners together, with its own limits; its owner stops it.
-   * Default: the listener counts its own.
+   * Counts the undelivered bytes of several listeners together, with its own limits. The caller stops it. Default: the
+   * listener counts only its own bytes.
    */
   readonly buffered?: BufferedBytes | undefined;
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */

@@ -30,7 +30,7 @@ const defaultHost = "127.0.0.1";
 /** Default of `CloseOptions.graceMs`. */
 const defaultGraceMs = 1_000;
 
-/** Bytes of the unused buffers that a listener keeps for large messages: enough for forty messages of 214 KB. */
+/** Maximum size of the unused buffers that a listener keeps for large messages: enough for forty messages of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;
 
 /** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
@@ -46,7 +46,7 @@ const spareSockets = 256;
  * @throws RangeError if a limit is out of range.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
-  // Clients load this module, too, so it imports late the libraries that only a listener needs.
+  // Clients load this module, too, so the libraries that only a listener needs are imported only here.
   const [{ acceptWebSockets }, { createRoutes }] = await Promise.all([
     import("./accept-web-sockets.ts"),
     import("./routes.ts"),
@@ -110,7 +110,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     pingIntervalMs,
     buffered,
     isAllowed,
-    // Does not count in `refusals`: `http1.add` counted the connection when it refused it.
+    // A connection above a limit is not counted in `refusals` here, because `http1.add` has counted it already.
     refusal: (address) => {
       if (connections.count + webSockets.size + http1.count >= maxConnections) {
         return tooManyConnections("", "maxConnections", maxConnections);
@@ -289,8 +289,8 @@ function createClose(
   let closed: Promise<void> | undefined;
   const cut = (): void => {
     connections.destroy();
-    // Deferred so that each destroyed connection can send its GOAWAY. `connections` does not have the sockets that never spoke
-    // HTTP/2.
+    // Deferred, so that each destroyed connection can send its GOAWAY. `connections` does not have the sockets that
+    // never spoke HTTP/2.
     setImmediate(() => {
       for (const socket of sockets) {
         socket.destroy();
@@ -302,7 +302,7 @@ function createClose(
       server.close(() => {
         connections.stop();
         stop();
-        // The server no longer counts these sockets, but their own "close" is still pending.
+        // The server no longer counts these sockets, but they have not emitted "close" yet.
         let open = sockets.size;
         for (const socket of sockets) {
           socket.once("close", () => {

@@ -7,9 +7,9 @@ import type { OriginCheck } from "./cors.ts";
  * Decides which pages may use a server: pages of the server's own origin, and pages of `allowed` origins. A
  * request without `Origin` does not come from a page and is allowed.
  *
- * A page's origin counts as the server's own if it equals the host of the request, and if that host is an IP address, is
- * `localhost`, or has its name proven by TLS. Without the second condition, any site could point its own DNS name at this
- * server, and its pages would have the server's origin (DNS rebinding).
+ * A page's origin counts as the server's own under two conditions. It equals the host of the request, and that host is
+ * an IP address, is `localhost`, or has its name proven by TLS. Without the second condition, any site could point its
+ * own DNS name at this server, and its pages would have the server's origin (DNS rebinding).
  *
  * @param allowed Origins such as `https://play.example.org`, or `*` for every page.
  * @param isSecure True if the server uses TLS.

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import type { ServedFile } from "./listen-options.ts";
 
-/** Lets the page load files from its own server only, call only that server, and show pictures that it has received. */
+/** Lets the page load files only from its own server, call only that server, and show pictures that it has received. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",

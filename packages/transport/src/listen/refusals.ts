@@ -76,7 +76,7 @@ function refuse(
     "content-type": "text/plain; charset=utf-8",
     ...Object.fromEntries(metadata),
   });
-  http2.end(`${rawMessage}\n`); // node:http2 closes a stream that was never read.
+  http2.end(`${rawMessage}\n`); // No `close`: node:http2 closes a stream whose request was never read.
 }
 
 /** Returns the error text for a path that nothing serves. */

@@ -51,8 +51,8 @@ const plainText = { "content-type": "text/plain; charset=utf-8" };
 const requestHeadMs = 10_000;
 
 /**
- * Maximum number of calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each call, most of
- * it after the start: hundreds of calls that arrive at once would stop all streams.
+ * Maximum number of calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each call,
+ * most of it after the start. If hundreds of calls started at once, they would stop all streams.
  */
 const callsPerTurn = 16;
 
@@ -72,12 +72,9 @@ export interface RoutesOptions {
   readonly rates: RequestRates;
   /** Counts calls that `maxCalls` refuses. */
   readonly refusals: RefusalCounts;
-  /**
-   * Admits a call before its request is read. To refuse the call, it throws the error. Not called for
-   * Process.
-   */
+  /** Admits a call before its request is read, or throws an error to refuse the call. Not called for Process. */
   readonly onCall?: ListenOptions["onCall"] | undefined;
-  /** Methods that are answered in bytes, by path. */
+  /** Byte streams by the path of their method. */
   readonly byteStreams: ReadonlyMap<string, ByteStream>;
   /** Served files by path. */
   readonly files: ReadonlyMap<string, ServedFile>;
@@ -94,7 +91,7 @@ export interface RoutesOptions {
 interface RouteHandler {
   readonly requestPath: string;
   readonly handle: UniversalHandlerFn;
-  /** Answers in bytes the calls that `byteProtocolOf` supports. */
+  /** Answers the calls that `byteProtocolOf` supports, with responses that are encoded already. */
   readonly bytes: ByteStream | undefined;
 }
 
@@ -121,8 +118,8 @@ export interface Routes {
  */
 export function createRoutes(options: RoutesOptions): Routes {
   const router = createConnectRouter({
-    // Requests may be compressed. Responses are not, because compressing them costs far more than it saves;
-    // Connect's default would compress responses from 1 KiB.
+    // Requests may be compressed. Responses are not, because compressing them costs far more than it saves. By default,
+    // Connect would compress responses of 1 KiB or more.
     acceptCompression: [compressionGzip],
     compressMinBytes: Number.POSITIVE_INFINITY,
     readMaxBytes: options.maxRequestBytes,
@@ -172,9 +169,7 @@ export function createRoutes(options: RoutesOptions): Routes {
 
   const share = new ThreadShare(undefined, undefined, callsPerTurn);
   let calls = 0;
-  /**
-   * Counts a call. Returns a function to call when the call has ended, or an error if a limit refuses the call.
-   */
+  /** Counts a call until the returned function is called. Returns an error if the call is refused. */
   const admit = (path: string, peer: Peer): (() => void) | ConnectError => {
     if (calls >= options.maxCalls) {
       options.refusals.count("maxStreams");
@@ -391,8 +386,8 @@ function isWebSocket(request: IncomingMessage): boolean {
 }
 
 /**
- * Reads the body of a request. If a reader stops early, at a message that is too large, the stream stays open
- * for responses that are not sent yet, and the rest of the body is dropped.
+ * Reads the body of a request. If the reader stops early, at a message that is too large, the rest of the body is
+ * dropped. The stream stays open for responses that are not sent yet.
  */
 async function* bodyOf(
   request: IncomingMessage | Http2ServerRequest,

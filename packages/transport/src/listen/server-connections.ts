@@ -18,34 +18,34 @@ import { peerOfSocket } from "./process-call.ts";
 /** Time that the peer of a refused or ended connection has to read the reason and to close its side. */
 const farewellMs = 1_000;
 
-/** Number of checks in a row that must find a connection idle before it is closed. */
+/** A connection is closed once this many checks in a row have found it idle. */
 const idleChecks = 4;
 
 /**
- * Bytes that a connection may send at once in addition to messages and the headers of its streams. An honest peer may still
- * send DATA to streams that have just ended, but at most a window.
+ * Maximum number of "other bytes" that a connection may send at once: bytes in addition to messages and the headers of
+ * its streams. An honest peer may still send DATA to streams that have just ended, but at most one window of DATA.
  */
 const otherBytes = windowBytes;
 
-/**
- * Bytes per second that a connection may send in addition to messages and the headers of its streams: plenty for frames such
- * as WINDOW_UPDATE and PING.
- */
+/** Other bytes that a connection may send per second: plenty for frames such as WINDOW_UPDATE and PING. */
 const otherBytesPerSecond = 1024 * 1024;
 
 /** Bytes of a frame's header (RFC 9113, section 4.1). */
 const frameHeaderBytes = 9;
 
-/** Bytes of headers that each stream may send without counting as other bytes. */
+/** Each stream may send this many bytes of headers that do not count as other bytes. */
 const headerBytes = 16 * 1024;
 
-/** Streams that may fail in node:http2, because their headers are invalid or too large, before a connection is suspect. */
+/**
+ * A connection is suspect once more than this many of its streams have failed in node:http2, because their headers were
+ * invalid or too large.
+ */
 const failedStreams = 16;
 
 /** Value of `otherBytes` for a suspect connection. Invalid headers are decoded to the end, which takes 20 ms for a megabyte. */
 const suspectOtherBytes = 256 * 1024;
 
-/** Other bytes that a refused stream counts as: refusing it takes about 0.1 ms. */
+/** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
 const refusedStreamBytes = 4 * 1024;
 
 /** Maximum number of GOAWAY frames of a peer. A client that shuts down sends two, and node:http2 emits an event for each. */
@@ -102,15 +102,15 @@ export interface ConnectionLimits {
 
 interface Entry extends ServerConnection {
   readonly socket: Socket;
-  /** Number of open streams; once the session has ended, of the streams that were open then. */
+  /** Number of open streams. Once the session has ended, the number no longer changes. */
   streams: number;
   /** Number of streams opened so far. */
   opened: number;
   /** Number of streams refused so far. */
   refusedStreams: number;
   /**
-   * Bytes of DATA received so far. Each frame also adds its header of 9 bytes, or as many bytes as it has DATA if that is
-   * less.
+   * Bytes of DATA received so far. Each frame also adds 9 bytes for its header, or the length of its DATA if that is
+   * less than 9.
    */
   dataBytes: number;
   /** Number of other bytes that no longer count, because they arrived slowly. */
@@ -118,7 +118,7 @@ interface Entry extends ServerConnection {
   idle: number;
   pinged: boolean;
   lost: Error | undefined;
-  /** True once a timer will reset the socket, in case the peer leaves its side open. */
+  /** True once a timer is set that resets the socket if the peer leaves its side open. */
   ending: boolean;
   /** Closes the socket with a reset. */
   readonly cut: () => void;
@@ -182,8 +182,8 @@ export class ServerConnections {
       pinged: false,
       lost: undefined,
       ending: false,
-      // node:http2 binds the methods of a session's socket to the real socket, so this also works once the session
-      // has released it.
+      // node:http2 binds the methods of a session's socket to the real socket, so this also works once the session has
+      // released the socket.
       cut: session.socket.resetAndDestroy,
       failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
       streamOpened: (http2) => {
@@ -325,8 +325,8 @@ export class ServerConnections {
   }
 
   /**
-   * Detects connections whose peer is lost. Without pings, only connections that are closing are probed. node:http2 forgets
-   * some of these and reads their sockets no more (decision 14).
+   * Detects connections whose peer is lost. Without pings, only connections that are closing are probed. node:http2
+   * forgets some of these connections and no longer reads their sockets (decision 14).
    */
   #probe(withinMs: number): void {
     for (const entry of this.#entries.values()) {
@@ -337,7 +337,7 @@ export class ServerConnections {
         this.#giveUpUnlessAnswered(entry, withinMs);
       } else if (session.closed) {
         entry.pinged = true;
-        // node:http2 sends no pings while a connection closes; peers acknowledge settings, too.
+        // While a connection closes, node:http2 sends no pings. Peers acknowledge settings, too.
         session.settings({}, (error) => this.#answered(entry, error));
       } else if (this.#limits.pingIntervalMs > 0) {
         entry.pinged = true;
@@ -352,7 +352,10 @@ export class ServerConnections {
     }
   }
 
-  /** Reads the socket first, because the answer may have arrived while this process was busy. */
+  /**
+   * Ends a connection whose ping is unanswered. Reads the socket first, because the answer may have arrived while this
+   * process was busy.
+   */
   #giveUpUnlessAnswered(entry: Entry, withinMs: number): void {
     setImmediate(() =>
       setImmediate(() => {
@@ -398,9 +401,10 @@ export class ServerConnections {
 const protocolError = -505;
 
 /**
- * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a protocol
- * error when it closes a connection: its GOAWAY names its own last stream. So a protocol error does not count if the peer has
- * opened streams, unless `maxStreams` of them are open: then the peer has opened one stream too many.
+ * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a
+ * protocol error when it closes a connection: its GOAWAY names its own last stream. So if the peer has opened streams,
+ * a protocol error does not count. It does count if `maxStreams` of them are open, because the error is then a stream
+ * too many.
  */
 function isViolation(error: Error, { opened, streams }: Entry, maxStreams: number): boolean {
   if (!("code" in error && "errno" in error)) {
