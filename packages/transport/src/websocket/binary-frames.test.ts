@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { BinaryFrames } from "./binary-frames.ts";
 
-/** Sizes around those at which the header of a frame, or the way in which a message is written, changes. */
+/** Sizes just below and above each size at which the header or the way of writing changes. */
 const sizes = [
   0, 0, 1, 3, 4, 125, 125, 126, 126, 127, 32_768, 32_768, 32_769, 32_769, 65_535, 65_536, 200_001,
   200_002, 5,

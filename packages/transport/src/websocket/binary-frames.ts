@@ -3,7 +3,7 @@ import { randomFillSync } from "node:crypto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { mask } from "./mask.ts";
 
-/** Size up to which messages share one write per turn. Larger messages get memory of their own. */
+/** Messages of at most this size share one write per turn. Each larger message has separate memory. */
 const largeMessageBytes = 32 * 1024;
 
 /** Size of the buffer for small frames. Later turns continue to fill it. */
@@ -65,7 +65,7 @@ export class BinaryFrames {
   }
 
   /**
-   * Encodes a message in place.
+   * Encodes a message directly into a frame.
    *
    * @throws The codec's error; in that case, the pending messages are unchanged.
    */
@@ -115,7 +115,7 @@ export class BinaryFrames {
     }
   }
 
-  /** Adds the small frames that follow the last piece as one piece. */
+  /** Makes one piece of the small frames that were written since the last piece. */
   #seal(): void {
     if (this.#end > this.#start) {
       this.#pieces.push(this.#slab.subarray(this.#start, this.#end));

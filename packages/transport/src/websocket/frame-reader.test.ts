@@ -72,7 +72,8 @@ const rare = fc.oneof(
   ]),
   fc.constant([{ first: 0x81, body: Buffer.from("end") }]),
   fc.constant([{ first: 0x88, body: Uint8Array.of(0x03, 0xe8) }]),
-  // Frames that break the protocol: too large, with a reserved bit, a continuation of no message, with an unknown opcode.
+  // Frames that break the protocol: too large, a reserved bit, a continuation without a message, an unknown opcode, a
+  // ping of 126 bytes.
   fc.constant([{ first: 0x82, body: new Uint8Array(1_001) }]),
   fc.constant([{ first: 0xc2, body: new Uint8Array(3) }]),
   fc.constant([{ first: 0x80, body: new Uint8Array(3) }]),

@@ -14,7 +14,7 @@ const lengthBits = 0x7f;
 const maskBytes = 4;
 const maxControlBytes = 125;
 
-/** Maximum units of work per turn of the event loop. A dropped frame takes one unit. */
+/** Maximum units of work in a turn of the event loop. A dropped frame takes one unit. */
 const workPerTurn = 4096;
 /** Units of work of a frame that the library handles. */
 const libraryWork = 64;
@@ -34,15 +34,14 @@ export interface FrameReaderOptions {
 }
 
 /**
- * Reads the frames of a WebSocket (RFC 6455, section 5.2) before the library `ws` does, because `ws`
- * makes a buffer, a write and two events per frame.
+ * Reads the frames of a WebSocket (RFC 6455, section 5.2) before the library `ws` does, because `ws` makes a buffer, a
+ * write and two events for each frame.
  *
- * The reader delivers binary messages that arrive whole in one chunk and are under 64 KiB, and leaves all other frames to the
- * library. After a frame that may break the protocol, it leaves every frame to the library, which
- * then decides what follows.
+ * The reader delivers binary messages that arrive whole in one chunk and are under 64 KiB, and leaves all other frames
+ * to the library. After a frame that may break the protocol, it leaves all later frames to the library, too.
  *
- * While paused, and once the library's frames have used their share of a turn of the event loop, the reader holds the rest of
- * a chunk undecoded, because decoded messages of a few bytes take many times the memory of their frames.
+ * The reader holds the rest of a chunk undecoded while it is paused, or once the frames of a turn have taken
+ * `workPerTurn` units of work. Decoded messages of a few bytes would take many times the memory of their frames.
  */
 export class FrameReader {
   readonly #options: FrameReaderOptions;
@@ -61,21 +60,21 @@ export class FrameReader {
   /** False once every frame is left to the library. */
   #isDirect = true;
   #isClosed = false;
-  /** Received part of the header of a frame that is passed to the library or dropped. */
+  /** Bytes of the current frame's header so far, if the frame is passed to the library or dropped. */
   #header: number[] = [];
-  /** Bytes of this frame's body that have not arrived; undefined until its header is complete. */
+  /** Number of bytes of this frame's body that have not arrived; undefined until the header is complete. */
   #left: number | undefined;
 
   constructor(options: FrameReaderOptions) {
     this.#options = options;
   }
 
-  /** Bytes received of an incomplete message, plus held bytes. */
+  /** Received bytes of an incomplete message, plus held bytes. */
   get partialBytes(): number {
     return this.#held.reduce((sum, { length }) => sum + length, this.#partialBytes);
   }
 
-  /** True while the reader holds bytes until `readOn`. */
+  /** True while the reader holds bytes, which `readOn` will read. */
   get isBehind(): boolean {
     return this.#held.length > 0;
   }
@@ -185,7 +184,9 @@ export class FrameReader {
     return end;
   }
 
-  /** Passes the received part of the frame at `start` to the library, or drops it. Returns the position after it. */
+  /**
+   * Passes the received part of the frame at `start` to the library, or drops it. Returns the position after that part.
+   */
   #passOn(chunk: Buffer, start: number): number {
     let at = start;
     if (this.#header.length === 0) {

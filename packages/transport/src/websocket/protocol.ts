@@ -32,7 +32,7 @@ const statusCloseBase = 4000;
 /** Size limit of a close reason, in bytes (RFC 6455, section 5.5). */
 const maxReasonBytes = 123;
 
-/** Maximum length of an error's message in the text message before a close, in characters. */
+/** Maximum length of an error's message in the text that is sent before a close, in characters. */
 const maxStatusMessageLength = 4096;
 
 /** Returns the sub-protocols that a client offers: the protocol itself, and the call's metadata. */
@@ -100,17 +100,15 @@ export function closeReasonOf(error: Error): string {
 }
 
 /**
- * Returns the text message before the close that reports an error: the whole message, which a close
- * reason cannot hold.
+ * Returns the text that is sent before the close with an error, because the error's message may be too long for the
+ * close reason.
  */
 export function statusMessageOf(error: Error): string {
   const { code, rawMessage } = toConnectError(error);
   return JSON.stringify({ code, message: rawMessage.slice(0, maxStatusMessageLength) });
 }
 
-/**
- * Reads the text message by which a server explains the next close; undefined for any other text.
- */
+/** Returns the error's message in the text that a server sends before a close; undefined for any other text. */
 export function readStatusMessage(text: string): string | undefined {
   try {
     const status: unknown = JSON.parse(text);
@@ -128,7 +126,7 @@ export function readStatusMessage(text: string): string | undefined {
  *
  * @param side This side of the stream.
  * @param peer Name of the other side in errors.
- * @param explained Message of the error, if the peer sent one before the close.
+ * @param explained The error's message, if the peer sent it before the close.
  */
 export function errorOfClose(
   side: "client" | "server",

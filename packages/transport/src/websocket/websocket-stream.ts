@@ -21,22 +21,22 @@ import {
   statusMessageOf,
 } from "./protocol.ts";
 
-/** Maximum number of messages that are delivered before other streams run, if each causes a pause and a resume. */
+/** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
 
 /**
- * Number of messages in the inbox at which reading pauses; also the maximum that is delivered from it before other streams
- * run.
+ * Reading pauses once the inbox has this many messages. At most this many messages are delivered from the inbox before
+ * other streams run.
  */
 const messagesPerTurn = 256;
 
-/** Overhead of a queued message in bytes, so that empty messages are bounded, too. */
+/** Bytes that each queued message adds to its own size, so that the number of empty messages is bounded, too. */
 const messageOverheadBytes = 128;
 
 /** Encodes the messages of one direction. */
 export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
 
-/** Encodes a message in memory of its own. */
+/** Encodes a message in separate memory. */
 export function encoded<T>(message: T, encoder: Encoder<T>): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(encoder.size(message));
   encoder.write(message, bytes, 0);
@@ -62,7 +62,8 @@ export interface Socket {
   /** Starts the closing handshake after all sent messages. */
   close(code: number, reason: string): void;
   /**
-   * Makes the platform, if it can, cut the connection unless the peer answers the close within a second.
+   * Cuts the connection if the peer does not answer the close within a second. Has no effect if the platform cannot do
+   * this.
    */
   terminateSoon(): void;
   /** Runs a task in a later turn of the event loop, after pending input. */
@@ -111,7 +112,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #receiver: StreamReceiver<Received> | undefined;
   /** Messages that arrived while delivery was paused. */
   #inbox: Uint8Array[] = [];
-  /** Index of the next message in the inbox, because `shift` would move all messages. */
+  /** Index of the next message in the inbox. `shift` would move all messages. */
   #next = 0;
   #inboxBytes = 0;
   #paused = false;
@@ -126,7 +127,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   #ended = false;
   #done = false;
   #failure: Error | undefined;
-  /** Error that the server's end reports. */
+  /** Error with which the server ends the call. */
   #status: DmEnvRpcError | undefined;
   #explained: string | undefined;
   #needsDrain = false;
@@ -208,7 +209,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
     this.#forget(); // A server that has ended the call drops later requests.
     if (this.#status !== undefined) {
-      // A peer that has sent too much does not always read the close.
+      // A peer that has sent too much may not read the close, so its connection is cut after a second.
       this.#closeWith(this.#status);
       this.#socket.terminateSoon();
       this.#finish(this.#status);
@@ -445,7 +446,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#forget();
     if (!this.#reading) {
       this.#reading = true;
-      this.#socket.resume(); // So that the close of the other side is read.
+      this.#socket.resume(); // So that the peer's close is read.
     }
     if (this.#receiver !== undefined) {
       this.#tellClose();

@@ -168,7 +168,7 @@ describe("the origin check of a WebSocket", () => {
     expect(server.listener.streams).toBe(0);
   });
 
-  test("a name that an attacker's DNS gives this server is not its own origin", async () => {
+  test("refuses a page whose origin is a DNS name that an attacker points at this server", async () => {
     await using server = await serving();
     const host = `rebound.example.org:${server.listener.port}`;
     const { closed } = bare(server, { headers: { host, origin: `http://${host}` } });

@@ -27,7 +27,7 @@ export const wsOptions = {
  * are answered. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
-  /** Writes pending messages before a close frame, including one that answers the peer's close. */
+  /** Writes pending messages. Called before each close frame, even if the frame answers the peer's close. */
   flush: () => void = () => {};
 
   override close(code?: number, reason?: string | Buffer): void {
@@ -43,7 +43,7 @@ export function isTooLarge(error: Error): boolean {
   return "code" in error && error.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
 }
 
-/** Cuts a WebSocket that is closing after an error if its peer does not answer the close. */
+/** Cuts a WebSocket that is closing if its peer does not answer the close within `goodbyeMs`. */
 function terminateSoon(webSocket: WebSocket): void {
   const timer = setTimeout(() => webSocket.terminate(), goodbyeMs).unref();
   webSocket.once("close", () => clearTimeout(timer));
@@ -52,7 +52,7 @@ function terminateSoon(webSocket: WebSocket): void {
 /** An open WebSocket of the library `ws`, of which no message has been read yet. */
 export interface WsSocketOptions {
   readonly webSocket: PatientWebSocket;
-  /** Its network connection. */
+  /** Network connection of the WebSocket. */
   readonly network: Duplex;
   /** The side that sends. */
   readonly side: "client" | "server";
@@ -61,9 +61,9 @@ export interface WsSocketOptions {
 }
 
 /**
- * Wraps a WebSocket of the library `ws`, as soon as it is open. The library handles handshakes,
- * control frames, texts, fragmented messages, and received messages that have 64 KiB or more or span several chunks. All
- * other messages bypass it.
+ * Wraps a WebSocket of the library `ws`, as soon as it is open. The library handles handshakes, control frames, texts,
+ * fragmented messages, and received messages that have 64 KiB or more or span several chunks. All other messages bypass
+ * the library.
  */
 export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocketOptions): Socket {
   webSocket.binaryType = "nodebuffer";
@@ -155,7 +155,7 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
       });
       webSocket.on("error", (error) => {
         reader.close();
-        // After any other error `ws` emits "close" with the code.
+        // After any other error, `ws` emits "close" with the code.
         if (isTooLarge(error)) {
           started.onTooLarge();
         }
