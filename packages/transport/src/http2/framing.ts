@@ -48,7 +48,7 @@ export class Deframer {
   lead = 0;
   /** Memory of an earlier message that is no longer borrowed; the next assembled message is stored there if it fits. */
   spare: Buffer | undefined;
-  /** The framing error after which the stream cannot be read; `next` sets it. */
+  /** Framing error that makes the rest of the stream unreadable; `next` sets it. */
   failure: DmEnvRpcError | undefined;
 
   readonly #maxMessageBytes: number;

@@ -183,7 +183,7 @@ describe("behaviour 8: the peer is lost", () => {
     [constants.NGHTTP2_INTERNAL_ERROR, "INTERNAL"],
     [constants.NGHTTP2_PROTOCOL_ERROR, "INTERNAL"],
     [constants.NGHTTP2_NO_ERROR, "CANCELLED"],
-  ])("with reset code %i its error has the status %s", async (rstCode, code) => {
+  ])("with reset code %i, its error has the status %s", async (rstCode, code) => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = record(await server.next());
@@ -410,7 +410,7 @@ describe("backpressure", () => {
 });
 
 describe("the end", () => {
-  test("behaviour 8: of the client's side is answered, then trailers are sent", async () => {
+  test("behaviour 8: is sent as trailers after the client has half-closed", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     const served = echo(await server.next());

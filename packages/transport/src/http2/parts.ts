@@ -40,8 +40,8 @@ export class Parts {
   }
 
   /**
-   * Moves the oldest parts to `target`, in which the message begins at `start`, until at least `bytes` more bytes have moved or
-   * no part is left.
+   * Moves the oldest parts to `target`, until at least `bytes` more bytes have moved or no part is left. The message
+   * begins at `start` of `target`.
    */
   moveTo(target: Buffer, start: number, bytes: number): void {
     const end = this.#moved + bytes;

@@ -93,7 +93,7 @@ export interface ListenLimits extends LimitsOf<ListenLimitTable> {}
 const table = new ListenLimitTable();
 
 /**
- * Returns a listener's limits: those that its options set, and the defaults of the others.
+ * Returns a listener's limits: the limits that its options set, and the defaults of all others.
  *
  * @throws RangeError if a limit is out of range.
  */

@@ -78,8 +78,8 @@ const beyond = [
 ];
 
 /**
- * Returns the protocol in which a byte stream answers a request; undefined if the request is in JSON, has compression or has
- * a deadline, so that Connect's own handler must answer it.
+ * Returns the protocol in which a byte stream answers a request. Returns undefined if the request is in JSON, is
+ * compressed or has a deadline: Connect's own handler must answer such a request.
  */
 export function byteProtocolOf({
   method,

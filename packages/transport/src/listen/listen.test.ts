@@ -49,7 +49,7 @@ describe("a listener", () => {
     record(stream);
   });
 
-  test("opens both windows to 4 MiB", async () => {
+  test("sets the windows of a connection and of its streams to 4 MiB", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
     record(await server.next());

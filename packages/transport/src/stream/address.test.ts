@@ -30,7 +30,7 @@ test.each([
   ["unix:/run/env.sock", "/run/env.sock"],
   ["unix:///run/env.sock", "/run/env.sock"],
   ["unix:env.sock", "env.sock"],
-])("the address %j is a Unix domain socket's", (text, path) => {
+])("the address %j names a Unix domain socket", (text, path) => {
   expect(parseAddress(text)).toEqual({
     carrier: "http2",
     secure: false,
@@ -47,7 +47,7 @@ test.each([
   ["ws://localhost:8980", false, 8980, "ws://localhost:8980"],
   ["ws://localhost", false, 80, "ws://localhost:80"],
   ["wss://localhost", true, 443, "wss://localhost:443"],
-])("the address %j is a WebSocket's", (text, secure, port, url) => {
+])("the address %j names a WebSocket", (text, secure, port, url) => {
   expect(parseAddress(text)).toMatchObject({ carrier: "websocket", secure, port, url });
 });
 

@@ -24,8 +24,8 @@ export interface StreamReceiver<Received> {
    */
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
-   * True while messages are delivered to `onUnread` instead of `onMessage`, because the receiver would only queue them:
-   * undecoded bytes take a fraction of the memory of a decoded message. Default: false.
+   * True while messages are delivered to `onUnread` instead of `onMessage`. A receiver sets it while it would only
+   * queue messages, because undecoded bytes take a fraction of the memory of a decoded message. Default: false.
    */
   readonly takesUnread?: boolean | undefined;
   /**

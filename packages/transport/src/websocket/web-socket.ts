@@ -2,7 +2,7 @@
 import { later } from "../internal/later.ts";
 import { encoded, type Socket, type SocketEvents } from "./websocket-stream.ts";
 
-/** Interval at which the number of buffered bytes is polled, because the platform has no event for it. */
+/** Interval of the polls of the number of buffered bytes. The platform emits no event when the number falls. */
 const drainPollMs = 4;
 
 /**

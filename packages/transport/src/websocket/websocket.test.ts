@@ -50,7 +50,7 @@ function bare(
 }
 
 describe("the close of a WebSocket", () => {
-  test("a call that the server aborts reports the whole message before the close", async () => {
+  test("a call that the server aborts reports the error's whole message before the close", async () => {
     await using server = await serving();
     const { closed } = bare(server);
     const stream = await server.next();
@@ -76,7 +76,7 @@ describe("the close of a WebSocket", () => {
     expect(await served.closed).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 
-  test("a message after the client's end ends the stream", async () => {
+  test("a message after the client has ended its side ends the stream with an error", async () => {
     await using server = await serving();
     const { socket, open, closed } = bare(server);
     record(await server.next());
@@ -200,14 +200,14 @@ describe("the origin check of a WebSocket", () => {
     expect(error?.message).toContain("maxConnections");
   });
 
-  test("a path other than that of Process is not found", async () => {
+  test("a WebSocket to an unknown path is not found", async () => {
     await using server = await serving();
     const socket = new WebSocket(`ws://${server.address}/elsewhere`, [subprotocol]);
     const error = await new Promise<Error>((resolve) => socket.once("error", resolve));
     expect(error.message).toContain("404");
   });
 
-  test("the error of an address without WebSockets names the cause", async () => {
+  test("the error for an address where no server listens names the cause", async () => {
     await expect(openStream("ws://127.0.0.1:1")).rejects.toThrow(
       /no server listens on 127.0.0.1:1/,
     );
