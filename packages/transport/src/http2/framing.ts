@@ -13,8 +13,8 @@ const noBytes: Buffer = Buffer.alloc(0);
 const firstAllocationBytes = 16 * 1024;
 
 /**
- * Overhead of a chunk that waits (an object and an ArrayBuffer). It counts in addition to the chunk's bytes, so that
- * limits on buffered bytes also bound the memory that a peer takes by sending byte by byte.
+ * Overhead of a chunk that waits (an object and an ArrayBuffer). It is added to the chunk's bytes, so that limits on
+ * buffered bytes also bound the memory that a peer takes by sending byte by byte.
  */
 const chunkOverheadBytes = 256;
 
@@ -85,7 +85,7 @@ export class Deframer {
     this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
   }
 
-  /** Bytes that were pushed but belong to no delivered message, with the overhead of their chunks. */
+  /** Bytes that were pushed and are not part of a message that was found, with the overhead of their chunks. */
   get bufferedBytes(): number {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
@@ -263,7 +263,7 @@ export class Deframer {
       this.#parts.add(chunk, this.#at, end);
     } else {
       const copied = chunk.copy(body, start + this.#bodyLength, this.#at, end);
-      // Each chunk moves earlier bytes of about its own length, because moving a quarter of 64 MiB at once would delay
+      // Each chunk causes earlier bytes of about its own length to move. Moving a quarter of 64 MiB at once would delay
       // other streams.
       this.#parts.moveTo(body, start, needed < this.#bodySize ? copied : needed);
     }

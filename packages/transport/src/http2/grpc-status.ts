@@ -5,7 +5,7 @@ import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import { fromConnectError, toConnectError } from "../internal/connect-errors.ts";
 
-/** Maximum length of a grpc-message that is sent, in characters, because trailers must fit a peer's limit on headers. */
+/** Maximum length of a grpc-message that is sent, in characters. Trailers must fit a peer's limit on headers. */
 const maxStatusMessageLength = 4096;
 
 /** Returns the trailers that end a call. Without an error, the status is OK. */
@@ -85,7 +85,7 @@ export function resetOf(error: Error): number {
   }
 }
 
-/** Returns the name of an HTTP/2 error code, for messages. */
+/** Returns the name of an HTTP/2 error code, for error messages. */
 export function nameOfReset(rstCode: number): string {
   const name = Object.entries(constants).find(
     ([key, value]) => value === rstCode && resetNames.has(key),

@@ -247,7 +247,7 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Ends the stream because of a limit, or of bytes that cannot be read. */
+  /** Ends the stream because of a limit, or because bytes cannot be read. */
   protected fail(error: Error): void {
     this.abort(error);
   }

@@ -8,9 +8,9 @@ const firstBytes = 16 * 1024;
 const partBytes = 64 * 1024;
 
 /**
- * The bytes of a message of which little has arrived, in parts. All but the first part are from a pool, so peers that
- * never complete their messages fill the same memory again and again. With one buffer per message, each message would
- * leave garbage of a different size.
+ * Stores the first bytes of a large message in parts, until the message is allocated as a whole. All but the first part
+ * are from a pool, so peers that never complete their messages fill the same memory again and again. With one buffer
+ * per message, each message would leave garbage of a different size.
  */
 export class Parts {
   readonly #pool: BufferPool;

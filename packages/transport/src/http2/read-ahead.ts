@@ -19,7 +19,7 @@ export function owned(chunk: Buffer): Buffer {
   return copy;
 }
 
-/** Options of read-ahead. */
+/** Options of `ReadAhead`. */
 interface ReadAheadOptions {
   /** A chunk is a piece if it has fewer bytes than this. */
   readonly pieceBytes: number;

@@ -30,7 +30,7 @@ const entriesPerMs = 256;
 /** Surveys take at most 1/50 of the thread's time, unless `latestMs` makes the next survey earlier. */
 const surveyShare = 50;
 
-/** Maximum time between two surveys, even if they then take more than their share of the thread's time. */
+/** Maximum time between two surveys, even if surveys then take more than their share of the thread's time. */
 const latestMs = 250;
 
 /** Limits on the undelivered bytes that a listener buffers. */
@@ -44,7 +44,7 @@ export interface ConnectionBytes {
   /** Network of the peer, as `networkOf` returns it. */
   readonly network: string;
   bytes: number;
-  /** Pieces since the last survey; see `ByteAccount.piece`. */
+  /** Number of pieces since the last survey; see `ByteAccount.piece`. */
   pieces: number;
 }
 
@@ -73,7 +73,7 @@ export interface ByteHolder {
 export interface ByteAccount {
   /**
    * True while all streams together buffer much. A stream then buffers at most `lowWaterBytes` for its peer before
-   * `send` returns false. If a peer does not read, its own requests then wait, and no stream has to end.
+   * `send` returns false. If a peer does not read, its requests then wait, and no stream has to end.
    */
   readonly isTight: boolean;
   /**
@@ -169,7 +169,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Sum of the undelivered bytes. Those in the layers below are as of their last count. */
+  /** Sum of the undelivered bytes. For the layers below, it has the result of the last count. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -408,7 +408,10 @@ export class BufferedBytes {
     }
   }
 
-  /** Ends a stream and stops counting its bytes. Bytes that it still holds at the next survey count again. */
+  /**
+   * Ends a stream and stops counting its bytes. If the stream still holds bytes at the next survey, they are counted
+   * again.
+   */
   #end(entry: Entry, error: DmEnvRpcError): void {
     const surveyed = entry.surveyed;
     entry.surveyed = 0;

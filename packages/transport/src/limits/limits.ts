@@ -29,8 +29,8 @@ export const goodbyeMs: number = 1_000;
 export const highWaterBytes: number = 256 * 1024;
 
 /**
- * Value that replaces `highWaterBytes` while all streams of a listener together buffer much: 16 KiB. Each of thousands
- * of peers that do not read then holds one message, or several small ones.
+ * Value that replaces `highWaterBytes` while all streams of a listener together buffer much: 16 KiB. Even if thousands
+ * of peers do not read, each then holds only one message, or several small messages.
  */
 export const lowWaterBytes: number = 16 * 1024;
 
