@@ -28,8 +28,8 @@ export interface WebSocketOptions {
   readonly codecs: CallCodecs;
   readonly maxMessageBytes: number;
   /**
-   * Interval of the pings to each WebSocket, in ms. A WebSocket is closed if it has not answered a ping when the next one
-   * is due. 0 disables pings.
+   * Interval of the pings to each WebSocket, in ms. A WebSocket is closed if it has not answered a ping when the next
+   * ping is due. 0 disables pings.
    */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;
@@ -37,7 +37,7 @@ export interface WebSocketOptions {
   readonly isAllowed: OriginCheck;
   /** Returns the error for a connection above a limit; undefined if the connection is within all limits. */
   readonly refusal: (address: string) => DmEnvRpcError | undefined;
-  /** Counts of all connections of the listener. */
+  /** Number of the listener's connections from each network, over all protocols. */
   readonly byNetwork: NetworkCounts;
   readonly onStream: (stream: ServerStream) => void;
   /** Other protocols over WebSockets, by path. */

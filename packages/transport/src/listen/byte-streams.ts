@@ -105,7 +105,7 @@ export async function answerInBytes(
   response.statusCode = 200;
   response.setHeader("content-type", request.headers["content-type"] ?? "");
   if (request.httpVersionMajor === 1) {
-    // The body ends with the connection, because chunks would triple the writes of a response.
+    // The close of the connection ends the body. Chunks would end it, too, but triple the writes of a response.
     response.setHeader("connection", "close");
     response.removeHeader("transfer-encoding");
   }
@@ -173,7 +173,7 @@ async function readRequest(body: AsyncIterable<Uint8Array>): Promise<Uint8Array>
   return bytes.subarray(prefixBytes);
 }
 
-/** Connect names the codes as gRPC does, in lower case, except for one spelling. */
+/** Connect's names of the codes are gRPC's names in lower case, except for "canceled". */
 function connectErrorOf(error: Error): { readonly code: string; readonly message: string } {
   const { code, message } = fromConnectError(error, "server");
   const name = (code satisfies StatusCode).toLowerCase();

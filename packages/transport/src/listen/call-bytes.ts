@@ -59,7 +59,7 @@ export function openCallAccount(
   return account;
 }
 
-/** Returns the undelivered bytes of an HTTP/1.1 connection. */
+/** Returns the holder of an HTTP/1.1 connection's undelivered bytes. */
 export function bytesOfSocket(socket: Socket): ByteHolder {
   return {
     isWaitingForPeer: false,

@@ -148,7 +148,7 @@ export interface Listener extends AsyncDisposable {
   readonly streams: number;
   /** Undelivered bytes of all streams and calls, which `maxBufferedBytes` limits. */
   readonly bufferedBytes: number;
-  /** Number of connections, streams and calls that were refused or ended so far, by the name of the limit. */
+  /** For each limit that was exceeded, the number of connections, streams and calls that it has refused or ended. */
   readonly refusals: ReadonlyMap<string, number>;
   /**
    * Refuses new connections and streams, waits until the open streams have ended or `graceMs` have

@@ -22,7 +22,7 @@ export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
 /** The peer of an HTTP connection: a `Peer` without the metadata of a call. */
 export type HttpPeer = Pick<Peer, "address" | "certificate">;
 
-/** Returns the peer at the other end of a socket. */
+/** Returns the peer of a socket. */
 export function peerOfSocket(socket: Socket): HttpPeer {
   const { remoteAddress, remotePort = 0 } = socket;
   return {

@@ -282,7 +282,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   });
   http1.on("clientError", (error, socket) => {
     options.onError(error);
-    // A client that speaks TLS to a plain-text port receives an error in plain text.
+    // A client that speaks TLS thus learns that the port is in plain text.
     socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
   });
 
@@ -401,7 +401,7 @@ async function* bodyOf(
   }
 }
 
-/** Removes a deadline beyond the longest timer (24.8 days), because Connect would end the call at once. */
+/** Removes a deadline beyond the longest timer (24.8 days), because Connect would end such a call at once. */
 function dropEndlessTimeout(header: Headers): void {
   const [, count, unit] = /^(\d+)([HMS])$/.exec(header.get("grpc-timeout") ?? "") ?? [];
   const unitMs = { H: 3_600_000, M: 60_000, S: 1_000 }[unit ?? ""] ?? 0;

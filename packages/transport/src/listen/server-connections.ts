@@ -66,7 +66,7 @@ export interface ServerConnection {
   readonly session: ServerHttp2Session;
   /** Address and port of the peer. */
   readonly address: string;
-  /** The peer's verified certificate, DER. */
+  /** The peer's verified certificate, in DER. */
   readonly certificate: Uint8Array | undefined;
   /** True if the connection is above a limit: its streams are refused. */
   readonly refused: boolean;
@@ -88,7 +88,7 @@ export interface ConnectionLimits {
   readonly maxStreamsPerConnection: number;
   /** Returns the number of connections that are not HTTP/2 but also count for `maxConnections`. */
   readonly others: () => number;
-  /** Counts of all connections, including those that are not HTTP/2. */
+  /** Number of connections from each network, over all protocols. */
   readonly byNetwork: NetworkCounts;
   /** Counts refused connections. */
   readonly refusals: RefusalCounts;

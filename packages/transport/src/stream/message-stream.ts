@@ -29,8 +29,8 @@ export interface StreamReceiver<Received> {
    */
   readonly takesUnread?: boolean | undefined;
   /**
-   * Called instead of `onMessage` while `takesUnread` is true. The message's bytes stay in memory for as long as it is
-   * referenced.
+   * Called instead of `onMessage` while `takesUnread` is true. The message's bytes stay in memory for as long as the
+   * message is referenced.
    */
   onUnread?(message: UnreadMessage<Received>): void;
   /**

@@ -57,7 +57,7 @@ export class FrameReader {
   /** True if the current frame is dropped. */
   #isDropped = false;
   #work = 0;
-  /** False once every frame is left to the library. */
+  /** True until all frames are left to the library. */
   #isDirect = true;
   #isClosed = false;
   /** Bytes of the current frame's header so far, if the frame is passed to the library or dropped. */

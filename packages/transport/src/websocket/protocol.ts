@@ -5,7 +5,7 @@ import { DmEnvRpcError, type ErrorOrigin } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf, statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { toConnectError } from "../internal/connect-errors.ts";
 
-/** The sub-protocol that both sides must agree on: one binary message is one protobuf message. */
+/** The sub-protocol that both sides must agree on. In it, each binary message is one protobuf message. */
 export const subprotocol = "dm_env_rpc.v1";
 
 /**
@@ -117,7 +117,7 @@ export function readStatusMessage(text: string): string | undefined {
     }
     return typeof status.message === "string" ? status.message : undefined;
   } catch {
-    return undefined; // Text of a later version is ignored.
+    return undefined; // Texts of later versions are ignored.
   }
 }
 
