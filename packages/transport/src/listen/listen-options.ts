@@ -97,7 +97,7 @@ export interface ListenOptions extends Partial<ListenLimits> {
   readonly host?: string | undefined;
   /** Port to listen on; 0 picks a free one. Ignored for a Unix domain socket. Default 0. */
   readonly port?: number | undefined;
-  /** Serves TLS instead of plain text. Connect calls may then also use HTTP/1.1. */
+  /** Serves TLS instead of plain text. */
   readonly tls?: ListenTls | undefined;
   /**
    * Origins whose pages may use this server, such as `https://play.example.org`; `*` allows all.
