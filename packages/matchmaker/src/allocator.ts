@@ -9,15 +9,15 @@ export interface AllocatableServer extends ServerTarget {
 }
 
 /**
- * Reserves servers at an orchestrator that would otherwise remove them at any time, such as Agones. The
- * matchmaker places worlds on servers by itself, and calls the allocator before it creates the first
- * world on a server. An allocation lasts for as long as the server is registered.
+ * Reserves servers at an orchestrator, such as Agones, that may remove servers which are not reserved. The
+ * matchmaker itself decides on which server a world is placed. It calls the allocator before it creates the
+ * first world on a server. An allocation lasts for as long as the server is registered.
  */
 export interface ServerAllocator {
   /**
    * Allocates a server. The call is repeated if its outcome is lost, so it must be idempotent.
    *
-   * @param timeoutMs Time after which the call must have settled.
+   * @param timeoutMs Time limit of the call.
    * @returns False if the orchestrator does not manage the server.
    * @throws Error if the server cannot be allocated now. Its worlds are then placed on other servers,
    *   and the server is not used until its cooldown is over.

@@ -27,12 +27,12 @@ export interface CallersOptions {
    */
   readonly tls?: OpenTls | undefined;
   /**
-   * Identifies the caller if the matchmaker requires it: sent as metadata `authorization: Bearer
-   * TOKEN`.
+   * Token that identifies the caller, if the matchmaker requires one. It is sent as metadata
+   * `authorization: Bearer TOKEN`.
    */
   readonly token?: string | undefined;
   /**
-   * Time limit of a call to one matchmaker, in milliseconds, after which the next matchmaker is
+   * Time limit of a call to one matchmaker, in milliseconds. When it has passed, the next matchmaker is
    * called. A registration may take twice as long, because the matchmaker calls the server back.
    * Default 5,000.
    */
@@ -44,8 +44,8 @@ export interface CallersOptions {
 const defaultTimeoutMs = 5_000;
 
 /**
- * One service at several addresses. Calls go to the matchmaker that answered last; if that matchmaker
- * is gone, they go to the next one.
+ * One service at several addresses. Calls go to the matchmaker that answered last. If that matchmaker
+ * is gone, calls go to the next one.
  */
 export class Callers<S extends DescService> {
   readonly #clients: readonly Client<S>[];
@@ -98,7 +98,7 @@ export class Callers<S extends DescService> {
     return this.#names[this.#current] ?? "the matchmaker";
   }
 
-  /** Switches to the next address, because the current one did not answer. */
+  /** Switches to the next address; for use when the current address does not answer. */
   next(): void {
     this.#current = (this.#current + 1) % this.#clients.length;
   }
@@ -134,8 +134,8 @@ export class Callers<S extends DescService> {
 /** Returns true if the same call may succeed at another matchmaker, or later. */
 export function isTransient(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
-  // Connect reports a call with a lost connection as cancelled. Callers that abort their own calls
-  // must check their signal before they call this function.
+  // Connect reports a call whose connection was lost as cancelled. If a caller can abort its call, it must
+  // check its signal before it calls this function.
   return transientCodes.has(code) || isLostSession(cause);
 }
 
@@ -150,8 +150,8 @@ export function retryAfterMs(error: unknown): number | undefined {
 }
 
 /**
- * Returns true if node:http2 itself failed. Connect reports this as INTERNAL, although the code did
- * not come from a matchmaker.
+ * Returns true if node:http2 itself failed. Connect reports this failure as INTERNAL, although no
+ * matchmaker returned that code.
  */
 function isLostSession(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && String(cause.code).startsWith("ERR_HTTP2_");

@@ -16,7 +16,8 @@ const maxPools = 100;
 const maxPrecreated = 1_000;
 
 /**
- * Checks the limits of a profile, and looks for mistakes that prevent it from ever making a match.
+ * Checks the limits of a profile, and looks for mistakes because of which the profile can never make a
+ * match.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT naming the mistake.
  */
@@ -85,7 +86,7 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
   }
 }
 
-/** Returns the `drop_after` of each pool's filters, by the text that names the filter in errors. */
+/** Returns the `drop_after` of each filter of the pools. The keys name the filters in errors. */
 function dropsOf({ pools }: MatchProfile): Record<string, Duration | undefined> {
   const drops: Record<string, Duration | undefined> = {};
   for (const { name, doubleRangeFilters, stringEqualsFilters, tagPresentFilters } of pools) {

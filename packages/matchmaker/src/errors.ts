@@ -22,11 +22,11 @@ export function shorten(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
 }
 
-/** Seconds after which a caller that was refused for lack of room may retry. */
+/** Delay in seconds before a caller may retry a call that was refused for lack of room. */
 const defaultRetryAfterS = 5;
 
 /**
- * Creates the error for a call that may succeed later; the metadata `retry-after` has the delay in
+ * Creates the error for a call that may succeed later. Its metadata `retry-after` contains the delay in
  * seconds.
  */
 export function overloaded(

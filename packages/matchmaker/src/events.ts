@@ -44,7 +44,7 @@ export type MatchmakerEvent =
     }
   /** The allocator has allocated a server, which now gets its first world. */
   | { readonly kind: "server-allocated"; readonly serverId: string }
-  /** The allocator could not allocate a server; its worlds are placed on other servers. */
+  /** The allocator could not allocate a server. Worlds are placed on other servers instead. */
   | { readonly kind: "allocation-failed"; readonly serverId: string; readonly error: Error }
   | { readonly kind: "server-lost"; readonly serverId: string }
   | { readonly kind: "server-gone"; readonly serverId: string }
@@ -56,8 +56,11 @@ export type MatchmakerEvent =
       readonly reason: string | undefined;
     }
   /**
-   * An operator's call was answered. `outcome` is a gRPC code; `who` is the caller's name or identity, else its address;
-   * `subject` is the name or id that the call is about.
+   * An operator's call was answered.
+   *
+   * - `who`: the caller's name or identity; its address if the caller has neither.
+   * - `subject`: the name or id that the call is about.
+   * - `outcome`: a gRPC code.
    */
   | {
       readonly kind: "operator-called";
@@ -68,7 +71,7 @@ export type MatchmakerEvent =
       readonly outcome: string;
     }
   /**
-   * A match function threw, took too long or made an impossible proposal, or a profile needs a match
+   * A match function threw, took too long, or made an impossible proposal. Or a profile needs a match
    * function that this matchmaker does not have.
    */
   | { readonly kind: "bad-proposal"; readonly profile: string; readonly error: Error }
@@ -77,14 +80,14 @@ export type MatchmakerEvent =
   /** The store answers again. */
   | { readonly kind: "store-recovered" }
   /**
-   * The store has lost commits: it was flushed, or restarted without all of its data. Configured
-   * profiles and the signing key are restored and servers register again; the lost tickets are
-   * unknown.
+   * The store has lost commits: it was flushed, or restarted without all of its data. The matchmaker
+   * restores configured profiles and the signing key, and servers register again. Lost tickets are not
+   * restored.
    *
-   * `records`: number of known records that are gone or older than before.
+   * `records`: number of known records that are gone, or that the store has only in an older version.
    */
   | { readonly kind: "store-lost"; readonly records: number }
-  /** A step of a tick, or a task, failed; the others continue. */
+  /** A step of a tick failed, or a task failed. All other steps and tasks continue. */
   | { readonly kind: "step-failed"; readonly step: string; readonly error: Error };
 
 /** Emits an event. Must not throw. */

@@ -10,14 +10,17 @@ import { milliseconds } from "./durations.ts";
 import { invalid } from "./errors.ts";
 import type { SearchFields } from "./model.ts";
 
-/** Returns the waiting time in milliseconds after which a ticket enters a pool: 0 for immediately, infinity for never. */
+/**
+ * Returns the waiting time in milliseconds after which a ticket enters a pool: 0 for immediately, infinity
+ * for never.
+ */
 export type PoolFilter = (search: SearchFields) => number;
 
 const never = Number.POSITIVE_INFINITY;
 
 /**
- * Creates the filter of a pool: a ticket must pass all of the pool's filters. A filter accepts a ticket
- * that lacks the filter's field only after `drop_after`.
+ * Creates the filter of a pool: a ticket must pass all of the pool's filters. If a ticket lacks the field
+ * of a filter, the filter accepts the ticket only after `drop_after`.
  */
 export function poolFilter(pool: Pool): PoolFilter {
   const tests: readonly PoolFilter[] = [

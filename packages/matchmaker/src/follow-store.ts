@@ -9,10 +9,10 @@ import { isStoreError, type Store } from "./store/store.ts";
 const retryMs = 500;
 
 /**
- * Keeps the replica up to date with the store, which other matchmakers also write to, until the
- * signal aborts. Never rejects.
+ * Keeps the replica up to date with the store until the signal aborts. Other matchmakers may also write
+ * to the store. Never rejects.
  *
- * @param onSynced Called after each update; a rejection is reported as a failure of the store.
+ * @param onSynced Called after each update. Its rejection is reported as a failure of the store.
  */
 export async function followStore(
   store: Store,

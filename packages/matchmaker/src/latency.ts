@@ -33,8 +33,8 @@ export function acceptsRegion(
 }
 
 /**
- * Returns the regions that all tickets accept, the region with the lowest latency first. The latency of a match is the
- * greatest latency of its tickets.
+ * Returns the regions that all tickets accept, sorted by latency, lowest first. The latency of a region is
+ * the greatest latency that any of the tickets has to the region.
  */
 export function regionsFor(
   limit: LatencyLimit,

@@ -2,7 +2,7 @@
 import { invalid, shorten } from "./errors.ts";
 import type { MatchData, MatchDatum } from "./model.ts";
 
-/** Most bytes of the data of a match as JSON: a join token carries the data in a header. */
+/** Maximum size of a match's data as JSON. The limit exists because a join token carries the data in a header. */
 const maxDataBytes = 1_024;
 
 /** Names of join settings that are reserved for the matchmaker. */

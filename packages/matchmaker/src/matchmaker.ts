@@ -42,11 +42,11 @@ import { networkServers, type WorldServers } from "./world-servers.ts";
 
 /** Options of a matchmaker. */
 export interface MatchmakerOptions {
-  /** Store of the state, which is closed with the matchmaker. Default: the memory of this process. */
+  /** Store of the state. It is closed with the matchmaker. Default: the memory of this process. */
   readonly store?: Store | undefined;
   /**
-   * Profiles to start with. Each replaces the stored profile of the same name, and is restored if
-   * the store loses its data.
+   * Profiles to start with. Each profile replaces the stored profile of the same name. If the store loses
+   * its data, these profiles are restored.
    */
   readonly profiles?: readonly MatchProfile[] | undefined;
   /** Custom match functions, by the name that profiles use. */
@@ -59,8 +59,8 @@ export interface MatchmakerOptions {
   /** Times and limits. */
   readonly settings?: Partial<MatchmakerSettings> | undefined;
   /**
-   * Key that signs join tokens, and the matchmaker's own tokens for servers. Default: a key kept in the store. If the store loses the key, any matchmaker
-   * that has read the key stores it again.
+   * Key that signs join tokens and the matchmaker's own tokens for servers. Default: a key in the store. If
+   * the store loses that key, any matchmaker that has read the key stores it again.
    */
   readonly signingKey?: SigningKey | undefined;
   /** TLS of connections to environment servers with `https://` addresses. */
@@ -68,14 +68,14 @@ export interface MatchmakerOptions {
   /** Access to environment servers. Default: over the network. */
   readonly servers?: WorldServers | undefined;
   /**
-   * Allocates servers at their orchestrator before they get worlds, such as `agonesAllocator` of
-   * `@dm-env-rpc/matchmaker/agones`. Default: none, for servers that no orchestrator removes while
-   * they are in use.
+   * Allocates servers at their orchestrator before the servers get worlds. For Agones, use
+   * `agonesAllocator` of `@dm-env-rpc/matchmaker/agones`. Default: none, for servers that no orchestrator
+   * removes while they are in use.
    */
   readonly allocator?: ServerAllocator | undefined;
   /**
-   * Returns the role of each caller. Default: every caller has all roles. Not called for
-   * the matchmaker's own calls to environment servers.
+   * Returns the role of each caller. Default: every caller has all roles. Does not apply to the calls that
+   * the matchmaker makes to environment servers.
    */
   readonly authorize?: AuthorizeCall | undefined;
   /** Receives events, for logs and metrics. Must not throw. */
@@ -98,7 +98,7 @@ export interface MatchmakerCounts {
 export interface Matchmaker extends AsyncDisposable {
   /** Adds the matchmaker's services to a router. */
   routes(router: ConnectRouter): void;
-  /** Applies the limits on concurrent calls to a listener; pass it to the listener as `onCall`. */
+  /** Limits the concurrent calls of a listener. Pass this function to the listener as `onCall`. */
   readonly admit: NonNullable<ListenOptions["onCall"]>;
   /**
    * True while this matchmaker leads, that is, makes the matches. Among the matchmakers that share a
@@ -107,20 +107,20 @@ export interface Matchmaker extends AsyncDisposable {
   readonly isLeading: boolean;
   /** True while the store answers. Without the store, no ticket, server or profile can change. */
   readonly isReady: boolean;
-  /** Counts the known state; takes time in proportion to its size. */
+  /** Counts the known tickets, servers, worlds and matches. Takes time in proportion to their number. */
   counts(): MatchmakerCounts;
   /** Ticks once, as the loop does by itself. For tests and simulations that control the clock. */
   tick(): Promise<void>;
   /** Resolves when no call to an environment server is in flight. */
   settled(): Promise<void>;
-  /** Ends the loop and all watches of tickets, and lets another matchmaker lead. Idempotent. */
+  /** Ends the loop and all watches of tickets, and releases the lead to another matchmaker. Idempotent. */
   close(): Promise<void>;
 }
 
 /**
  * Creates a matchmaker and starts its loop.
  *
- * @param options.run False to start no loop: the caller then calls `tick`. Default true.
+ * @param options.run If false, no loop starts, and the caller must call `tick`. Default true.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never work.
  * @throws StoreError if the store cannot be reached.
  * @throws RangeError if a setting is unknown or out of range.
@@ -258,8 +258,8 @@ async function start(
       const frontend = frontendService({ ...shared, matchIndex, ends, positions }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
-      // A ticket that is slightly too large is refused with an error that names the limit; a larger
-      // one is not read at all.
+      // If a ticket is slightly too large, the error names the limit. A request beyond `readMaxBytes` is not
+      // read at all.
       const readMaxBytes = 4 * settings.maxTicketBytes;
       router.service(FrontendService, frontend, { ...forRole("agent", "operator"), readMaxBytes });
       router.service(RegistryService, registry, forRole("server", "operator"));

@@ -8,7 +8,7 @@ export interface SearchFields {
   readonly tags: readonly string[];
 }
 
-/** An extension of a ticket, which the matchmaker passes on without reading it. */
+/** An extension of a ticket. The matchmaker passes it on without reading it. */
 export interface TicketExtension {
   readonly typeUrl: string;
   /** Base64. */
@@ -45,35 +45,35 @@ export interface Part {
   readonly data: MatchData;
 }
 
-/** Address, world and token with which a ticket's agent joins. */
+/** Data with which a ticket's agent joins: address, world and token. */
 export interface Assignment extends Part {
   readonly address: string;
   readonly worldName: string;
   readonly joinToken: string;
-  /** A token for each agent of a party; undefined for a single agent. */
+  /** A token for each agent of a party; undefined for a ticket without a party. */
   readonly joinTokens?: readonly string[] | undefined;
   /** Time at which the join tokens expire, on the store's clock. */
   readonly expiresMs: number;
 }
 
 /**
- * Request of an agent, or of a party of agents, for a match. All times are the store's, in
- * milliseconds.
+ * Request for a match, from an agent or from a party of agents. All times are in milliseconds, on the
+ * store's clock.
  */
 export interface Ticket {
   readonly id: string;
   readonly createdMs: number;
   /** The only profile that may match the ticket; empty if any may. */
   readonly profile: string;
-  /** Number of agents; undefined for one. */
+  /** Number of agents; undefined for a single agent. */
   readonly partySize?: number | undefined;
   /** Round-trip times to regions; undefined if the ticket has none. */
   readonly latenciesMs?: Readonly<Record<string, number>> | undefined;
   /** Undefined for 0. */
   readonly priority?: number | undefined;
-  /** Identity of its creator, if `authorize` identifies callers. */
+  /** Identity of the ticket's creator; undefined unless `authorize` identifies callers. */
   readonly owner?: string | undefined;
-  /** Caller whose limits the ticket uses: an identity, or a network address. */
+  /** Caller to whose limits the ticket counts: an identity, or a network address. */
   readonly caller?: string | undefined;
   /** SHA-256 of the secret that the ticket was created with, as hexadecimal digits. */
   readonly secretHash?: string | undefined;
@@ -83,12 +83,15 @@ export interface Ticket {
   readonly matchId?: string | undefined;
   readonly assignment?: Assignment | undefined;
   readonly reason?: Reason | undefined;
-  /** Number of failed creates of its worlds, not counting failures of servers. */
+  /** Number of times that the create of the ticket's world has failed. Failures of servers do not count. */
   readonly attempts: number;
   readonly endedMs?: number | undefined;
-  /** Time at which the ticket fails unless a watch, or a read by its creator, extends this time. */
+  /** Time at which the ticket fails. A watch extends this time, and so does a read by the ticket's creator. */
   readonly aliveUntilMs?: number | undefined;
-  /** True if the last watch of the ticket has ended: the ticket is not matched until it is watched or read again. */
+  /**
+   * True if the last watch of the ticket has ended. The ticket is not matched until it is watched or read
+   * again.
+   */
   readonly away?: boolean | undefined;
   /** The span that created the ticket, as the header `traceparent`; undefined if it is not traced. */
   readonly traceparent?: string | undefined;
@@ -118,18 +121,19 @@ export interface ServerRecord {
   /** Undefined if the server has no labels. */
   readonly labels?: Labels | undefined;
   /**
-   * True if the allocator has allocated the server, false if the allocator does not manage it;
-   * undefined until the allocator was called.
+   * - True if the allocator has allocated the server.
+   * - False if the allocator does not manage the server.
+   * - Undefined before the allocator is called.
    */
   readonly allocated?: boolean | undefined;
   /**
-   * SHA-256 of the secret that the server registered with, as hexadecimal digits; undefined if any
-   * caller may use its id.
+   * SHA-256 of the secret that the server registered with, as hexadecimal digits; undefined if the server
+   * registered without a secret, so that any caller may use the server's id.
    */
   readonly secretHash?: string | undefined;
   /** True if the server requires join tokens, and reports the tickets in its worlds. */
   readonly joinTokens: boolean;
-  /** `gone`: the server is removed once its worlds have ended; their tickets are requeued or fail. */
+  /** `gone`: its worlds are being ended, and their tickets wait again or fail. Then the server is removed. */
   readonly state: "serving" | "draining" | "lost" | "gone";
 }
 
@@ -149,7 +153,7 @@ export interface ReportedWorld {
   readonly guests?: number | undefined;
 }
 
-/** A server's last report. Its arrival renews the server's lease. */
+/** A server's last report. Each report renews the server's lease. */
 export interface Report {
   readonly serverId: string;
   readonly epoch: number;
@@ -172,15 +176,15 @@ export interface World {
   readonly profile: string;
   readonly type: string;
   readonly seats: number;
-  /** Its name on the server, once it exists. */
+  /** Name of the world on its server; undefined until the world exists. */
   readonly name?: string | undefined;
   readonly state: "creating" | "open" | "draining" | "destroying";
   /** Undefined for a spare world. */
   readonly matchId?: string | undefined;
   readonly createdMs: number;
   /**
-   * Time at which the world was opened or adopted; 0 before. Policies ignore reports that were received
-   * earlier, because they may be about an earlier world of the same name.
+   * Time at which the world was opened or adopted; 0 until then. Policies ignore reports that were received
+   * before this time: such a report may be about an earlier world of the same name.
    */
   readonly openedMs: number;
   /** True if an agent has ever been in the world. */
@@ -208,17 +212,17 @@ export interface Match {
   /** `placed`: its world is being created. */
   readonly state: "placed" | "live";
   readonly teams: readonly Roster[];
-  /** Sizes of its parties, by ticket. */
+  /** Sizes of the match's parties, by ticket. */
   readonly parties?: Readonly<Record<string, number>> | undefined;
-  /** Data that the match function added to the profile's. */
+  /** Data from the match function, in addition to the profile's data. */
   readonly data?: MatchData | undefined;
   /** The team of each open seat; a team with several open seats is repeated. */
   readonly vacancies: readonly string[];
   /**
-   * Cancelled tickets whose agents may still be inside or may still join, each with the time at which
-   * its join tokens expire. The time is 0 for a single agent that has joined, because its token no longer
-   * matters: the seat becomes free when the agent leaves. Until its seat is free, such a ticket stays in
-   * its team.
+   * Cancelled tickets whose agents may still be inside or may still join. Each ticket stays in its team
+   * until its seats are free, and has the time at which its join tokens expire. If the ticket has no party
+   * and its agent has joined, the time is 0: the token has been used, and the seat becomes free when the
+   * agent leaves.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;
@@ -247,7 +251,7 @@ export interface Records {
 /** A kind of record. */
 export type Kind = keyof Records;
 
-/** A state that a ticket does not leave. */
+/** A final state of a ticket. */
 export type FinalState = "completed" | "cancelled" | "failed";
 
 /** Returns true if a ticket is in a final state. */

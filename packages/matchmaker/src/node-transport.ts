@@ -15,7 +15,7 @@ export interface TransportOptions {
 /** Creates a transport to a matchmaker over gRPC. In pages, `page-transport.ts` replaces this file. */
 export function transportTo(url: string, options: TransportOptions): Transport {
   const { timeoutMs, tls, interceptors } = options;
-  // Pings detect a dead peer, so a stream may stay idle.
+  // A stream may stay idle, because pings detect a dead peer.
   const life = {
     pingIntervalMs: 10_000,
     pingTimeoutMs: timeoutMs,

@@ -19,7 +19,7 @@ import type { Labels, MatchData, ProfileRecord } from "./model.ts";
 /** Policy for destroying a world with agents in it. */
 export type DestroyPolicy = "drain" | "force" | "refuse";
 
-/** Conditions for resets and destroys of worlds; an infinite condition never applies. */
+/** Conditions for resets and destroys of worlds. A condition whose value is infinite never applies. */
 export interface WorldPolicy {
   readonly resetAfterSequences: number;
   readonly resetEveryMs: number;
@@ -40,13 +40,13 @@ export interface Profile {
   readonly match: ProfileMatch;
   /** Number of seats of a world. */
   readonly seats: number;
-  /** Size of the largest party that fits into its matches. */
+  /** Size of the largest party that fits into a match. */
   readonly largestParty: number;
   readonly worldType: string;
   readonly placement: PlacementPolicy;
-  /** Labels of the servers that its worlds may be placed on. */
+  /** Labels that a server must have to get the profile's worlds. */
   readonly serverLabels: Labels;
-  /** Undefined if its matches may be placed in any region. */
+  /** Undefined if matches may be placed in any region. */
   readonly latencyLimit: LatencyLimit | undefined;
   /** A CreateWorldRequest's settings. */
   readonly settings: MatchProfile["worldSettings"];
@@ -55,11 +55,11 @@ export interface Profile {
   readonly whenLost: "requeue" | "fail";
   readonly precreated: number;
   readonly seatMs: number;
-  /** The pool of each team, if its teams have pools. */
+  /** The pool of each team; empty if teams have no pools. */
   readonly poolOfTeam: ReadonlyMap<string, string>;
-  /** The role of each team, if its teams have roles. */
+  /** The role of each team; empty if teams have no roles. */
   readonly roleOfTeam: ReadonlyMap<string, string>;
-  /** Data for worlds and agents of its matches. */
+  /** Data of each match, for its world and its agents. */
   readonly data: MatchData;
 }
 
@@ -71,7 +71,7 @@ const defaultSeatMs = 30_000;
 /**
  * Creates a profile from its message.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a profile that can never make a match, with the reason.
+ * @throws DmEnvRpcError INVALID_ARGUMENT, with the reason, if the profile can never make a match.
  */
 export function profileOf(message: MatchProfile, functions: MatchFunctions): Profile {
   const { seats, ...match } = matchFunctionOf(message, functions);
@@ -117,7 +117,7 @@ const destroyPolicies: ReadonlyMap<DestroyMode | undefined, DestroyPolicy> = new
   [DestroyMode.REFUSE, "refuse"],
 ]);
 
-/** Policy of worlds whose profile was deleted: they end when their agents have left. */
+/** Policy of worlds whose profile was deleted: each world ends when its agents have left. */
 export const policyWithoutProfile: WorldPolicy = {
   resetAfterSequences: never,
   resetEveryMs: never,

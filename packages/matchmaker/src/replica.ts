@@ -14,10 +14,13 @@ import {
 
 /** Records per read of the store. */
 const pageSize = 2_000;
-/** Maximum number of known versions sent with a read of the store. */
+/** Maximum number of known versions that a read of the store contains. */
 const maxKnown = 1_000;
 
-/** A changed record as this process knows it: `before` or `after` is undefined if no record exists. */
+/**
+ * A change of a record in the replica. `before` is undefined if the record did not exist, and `after` is
+ * undefined if the record was deleted.
+ */
 export type ReplicaChange = {
   [K in Kind]: {
     readonly kind: K;
@@ -31,8 +34,8 @@ export type ReplicaChange = {
 export type Table<K extends Kind> = ReadonlyMap<string, Stored<Records[K]>>;
 
 /**
- * A copy of the store in this process, which follows it with a delay. A commit that was planned on
- * an outdated record fails, and refreshes that record.
+ * A copy of the store in this process. The copy follows the store with a delay. A commit that was planned
+ * on an outdated record fails, and refreshes that record.
  */
 export class Replica {
   readonly #store: Store;
@@ -46,9 +49,9 @@ export class Replica {
     secret: new Map(),
   };
   readonly #listeners = new Set<(change: ReplicaChange) => void>();
-  /** Deleted records, until the position has passed the versions of their deletions. */
+  /** Deleted records. Each is kept until the position reaches the version of the record's deletion. */
   readonly #deleted = new RecordMap<Entry>();
-  /** Versions of this process's own commits after the position: the store need not return them. */
+  /** Versions of this process's own commits that are newer than the position. A sync need not read them. */
   readonly #known = new Set<number>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;
@@ -59,7 +62,7 @@ export class Replica {
   #syncing: Promise<void> | undefined;
 
   /**
-   * @param onLost Called when the store has lost commits, with the number of affected records.
+   * @param onLost Called with the number of affected records when the store has lost commits.
    */
   constructor(store: Store, onLost: (records: number) => void = () => {}) {
     this.#store = store;
@@ -101,24 +104,25 @@ export class Replica {
   async refresh(keys: readonly { readonly kind: Kind; readonly id: string }[]): Promise<void> {
     const known = keys.map(({ kind, id }) => this.get(kind, id)?.version);
     const entries = await this.#store.read(keys);
-    // The records may come from another life of the store, whose versions cannot be compared.
+    // The records may be from another life of the store. Versions of different lives cannot be compared.
     if (this.#isStartingOver) {
       await this.sync();
       return;
     }
     for (const [index, entry] of entries.entries()) {
-      // A missing record may come without a version. So it deletes the known record only if the known
-      // record has not changed during this read.
+      // For a missing record, the store may return no version to compare. So the known record is deleted
+      // only if it has not changed during this read.
       const unchanged = this.get(entry.kind, entry.id)?.version === known[index];
       this.#apply(entry, unchanged);
     }
   }
 
   /**
-   * Commits, and applies the outcome: the written records, or the conflicting records.
+   * Commits changes. Then applies the changes to the replica or, after a conflict, reads the conflicting
+   * records.
    *
-   * @returns True if the changes were committed; false if a record was not as planned, or the store
-   *   has lost commits in the meantime.
+   * @returns True if the changes were committed; false if a record was not as planned, or if the store has
+   *   lost commits since the changes were planned.
    * @throws StoreError as the store's commit does, except `lost`.
    */
   async commit(changes: readonly Change[], lease?: Lease): Promise<boolean> {
@@ -132,7 +136,7 @@ export class Replica {
         await this.refresh(result.conflicts);
         return false;
       }
-      // The store has begun another life, which does not contain this commit.
+      // In the meantime the store has begun another life. The commit belongs to the previous life.
       if (this.#position?.life !== life) {
         return true;
       }
@@ -168,7 +172,7 @@ export class Replica {
     } while (page.more);
   }
 
-  /** Reads all records, then applies the differences, so that no record seems deleted in between. */
+  /** Reads all records, and only then applies the differences, so that no record seems deleted meanwhile. */
   async #startOver(first: Changes): Promise<Changes> {
     this.#isStartingOver = true;
     try {
@@ -189,8 +193,8 @@ export class Replica {
         }
       }
       this.#deleted.clear();
-      // The pages may lack the latest commits of this process, so the next read must not omit them as
-      // known.
+      // The pages may lack the latest commits of this process. So the next read must return those commits
+      // although they are known.
       this.#known.clear();
       let records = 0;
       for (const kind of Object.keys(this.#tables) as Kind[]) {
@@ -240,8 +244,8 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
-    // The store may return a deleted record with version 0, which is never newer. So a fresh read deletes
-    // the known record whatever the version.
+    // The store may return a deleted record with version 0, which is never newer. So if the known record has
+    // not changed during the read (`isFresh`), it is deleted whatever the version.
     const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;
@@ -278,7 +282,7 @@ export class Replica {
   }
 }
 
-/** Returns a change that writes a record; `before` is the state that `value` was made from. */
+/** Returns a change that writes a record. `before` is the stored record that `value` was made from. */
 export function put<K extends Kind>(
   kind: K,
   id: string,

@@ -15,15 +15,16 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
   /** Serves TLS instead of plain text. */
   readonly listenTls?: ListenTls | undefined;
   /**
-   * Allows a host that is not a loopback address without TLS. Other machines can then read the
-   * traffic, tokens included. Default false.
+   * Allows listening without TLS on an address that other machines can reach. Other machines can then read
+   * the traffic, including tokens. Default false.
    */
   readonly allowInsecure?: boolean | undefined;
-  /** Origins of pages that may call the matchmaker, as servers or as clients; `*` for all. Default: none. */
+  /** Origins of pages that may call the matchmaker as servers or as clients. `*` allows all. Default: none. */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Serves a page at `/` on which operators see the tickets, servers, worlds and profiles live, and can
-   * drain servers. Like the command line, it calls the services with an operator's token. Default false.
+   * Serves a page at `/` for operators. The page shows the tickets, servers, worlds and profiles live, and
+   * can drain servers. Like the command line, the page calls the services with an operator's token. Default
+   * false.
    */
   readonly page?: boolean | undefined;
   /** Adds further services to the port, such as health and reflection. */
@@ -39,15 +40,15 @@ export interface MatchmakerServer extends AsyncDisposable {
   /** Address, such as `http://127.0.0.1:8990`. */
   readonly url: string;
   readonly matchmaker: Matchmaker;
-  /** Refuses new calls, and cuts off open calls after `graceMs` (default 1,000). Idempotent. */
+  /** Refuses new calls immediately. Cuts off open calls after `graceMs` (default 1,000). Idempotent. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
 /** Time without progress after which an incomplete request is reset. */
 const stalledRequestMs = 10_000;
 /**
- * Interval of the pings to each connection. A connection that does not answer is closed, so that its
- * tickets are not matched.
+ * Interval of the pings to each connection. A connection that does not answer is closed, so that tickets
+ * of absent agents are not matched.
  */
 const pingIntervalMs = 10_000;
 /** Time after which a connection without calls is closed. */
@@ -62,8 +63,9 @@ const maxMessageBytes = 4 * 1024 * 1024;
 /**
  * Serves a matchmaker over gRPC and Connect on one port.
  *
- * @throws Error if the port is in use, if the host is not a loopback address and neither `listenTls`
- *   nor `allowInsecure` is set, and as `createMatchmaker` does.
+ * @throws Error if the port is in use.
+ * @throws Error if the host is not a loopback address, and neither `listenTls` nor `allowInsecure` is set.
+ * @throws DmEnvRpcError, StoreError and RangeError as `createMatchmaker` does.
  *
  * @example
  * const matchmaker = await serveMatchmaker({

@@ -4,7 +4,7 @@ import { type Limit, type LimitsOf, readLimits } from "@dm-env-rpc/transport";
 class SettingTable {
   /** Interval between ticks while nothing changes. Default 500. */
   readonly tickMs: Limit = { default: 500, unit: "ms" };
-  /** Least time between two ticks; changes in between are processed together. Default 20. */
+  /** Least time between two ticks. The changes of this time are processed together. Default 20. */
   readonly minTickMs: Limit = { default: 20, unit: "ms" };
   /** Time after which another matchmaker takes over from a leader that is gone. Default 5,000. */
   readonly leaderLeaseMs: Limit = { default: 5_000, unit: "ms" };
@@ -13,9 +13,9 @@ class SettingTable {
   /** Time for a lost server to return before its worlds count as ended. Default 30,000. */
   readonly lostServerMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Least time for which an orphaned world is kept after it is first seen; then it is destroyed as soon
-   * as it has no agents. A world is orphaned if its server reports it, but the matchmaker has no record
-   * of it and has not adopted it. Default 10,000.
+   * Least time for which an orphaned world is kept after it is first seen. Then the world is destroyed as
+   * soon as it has no agents. A reported world is orphaned if the matchmaker has no record of the world and
+   * has not adopted it. Default 10,000.
    */
   readonly orphanMs: Limit = { default: 10_000, unit: "ms" };
   /**
@@ -24,36 +24,36 @@ class SettingTable {
    */
   readonly worldCallMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Pause before a failed create, destroy or match function is tried again; doubles with each
-   * failure in a row, up to 32 times this value. Default 1,000.
+   * Pause before a failed create, destroy or match function is tried again. With each failure in a row, the
+   * pause doubles, up to 32 times this value. Default 1,000.
    */
   readonly cooldownMs: Limit = { default: 1_000, unit: "ms" };
-  /** Time limit for a registering server to answer at its address. Default 5,000. */
+  /** Time within which a server that registers must answer at its address. Default 5,000. */
   readonly callbackMs: Limit = { default: 5_000, unit: "ms" };
   /** Time limit for one run of a custom match function. Default 1,000. */
   readonly matchFunctionMs: Limit = { default: 1_000, unit: "ms" };
   /** Longest time that a ticket waits, from its creation. Default 600,000. */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
   /**
-   * Lease of a waiting ticket. A watch keeps the lease; without a watch, the ticket's creator must read
-   * the ticket (GetTicket) at least once in every third of this time. Default 60,000.
+   * Lease of a waiting ticket. A watch keeps the lease. Without a watch, the ticket's creator must read the
+   * ticket (GetTicket) at least once in every third of this time. Default 60,000.
    */
   readonly ticketLeaseMs: Limit = { default: 60_000, unit: "ms" };
   /**
-   * Longest time that a ticket whose watch has ended waits for a new watch; it is not matched in
-   * the meantime. Default 10,000.
+   * Longest time that a ticket whose watch has ended waits for a new watch. In the meantime the ticket is
+   * not matched. Default 10,000.
    */
   readonly awayMs: Limit = { default: 10_000, unit: "ms" };
   /** Least time between two updates of a waiting ticket's position. Default 5,000. */
   readonly positionMs: Limit = { default: 5_000, unit: "ms" };
-  /** Time for which an ended ticket is still known. Default 300,000. */
+  /** Time for which a ticket is still known after its end. Default 300,000. */
   readonly retainMs: Limit = { default: 300_000, unit: "ms" };
   /**
    * A ticket fails after the create of its world has failed this many times. A create that failed
    * because of its server does not count. Default 3.
    */
   readonly maxAttempts: Limit = { default: 3, unit: "count" };
-  /** Most matches made in one tick; further matches wait for the next tick. Default 500. */
+  /** Maximum number of matches made in one tick. Further matches wait for the next tick. Default 500. */
   readonly maxMatchesPerTick: Limit = { default: 500, unit: "count" };
   /** Concurrent creates on one server. Default 32. */
   readonly maxCreatesPerServer: Limit = { default: 32, unit: "count" };
@@ -93,8 +93,8 @@ class SettingTable {
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
-   * Connections from one IPv4 address or one /64 IPv6 network that may break HTTP/2 or flood. Beyond this
-   * number, the address may start one connection per second, until four seconds pass without a flood.
+   * Number of connections that may break HTTP/2 or flood, for each IPv4 address or /64 IPv6 network. Beyond
+   * this number, the address may start one connection per second, until four seconds pass without a flood.
    * 0 disables the limit. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
@@ -106,11 +106,11 @@ class SettingTable {
   readonly maxWorldsPerServer: Limit = { default: 10_000, unit: "count" };
   /** Profiles. Default 1,000. */
   readonly maxProfiles: Limit = { default: 1_000, unit: "count" };
-  /** Pending changes of a slow watcher. Default 10,000. */
+  /** Changes that may wait for a slow watcher. Default 10,000. */
   readonly maxWatchQueue: Limit = { default: 10_000, unit: "count" };
 }
 
-/** The times and limits of a matchmaker. An error that a limit causes contains its name. */
+/** The times and limits of a matchmaker. An error that a limit causes contains the limit's name. */
 export interface MatchmakerSettings extends LimitsOf<SettingTable> {}
 
 const table = new SettingTable();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Returns the number of items at the start of a list for which `isBefore` is true, by binary search. */
+/** Counts the items at the start of a sorted list for which `isBefore` is true, by binary search. */
 export function countBefore<T>(
   list: readonly T[],
   isBefore: (item: T, index: number) => boolean,
@@ -29,14 +29,14 @@ export interface Edits<T> {
 
 /** Receives the parts of an edited list, in order. */
 export interface EditedParts<K, T> {
-  /** Receives consecutive items that stay, possibly none; the first of them had the index `start`. */
+  /** Receives consecutive items that stay, possibly none. The first item had the index `start`. */
   keep(items: readonly K[], start: number): void;
   add(item: T): void;
 }
 
 /**
- * Goes through a list as it is after the edits: passes the runs of items that stay, and the added items, in
- * order. Only new and removed items are compared with others.
+ * Visits a list as it will be after the edits, in order. Calls `keep` with each run of items that stay, and
+ * `add` with each added item. Compares only added and removed items with items of the list.
  */
 export function visitEdited<K, T>(
   list: readonly K[],

@@ -2,9 +2,9 @@
 import { Http2SessionManager } from "@connectrpc/connect-node";
 
 /**
- * HTTP/2 sessions of Connect whose errors do not end the process. A session that does not answer a
- * ping fails a moment after its streams. If a caller retries immediately, Connect drops the session
- * before the session fails, and the session's error would be unhandled.
+ * HTTP/2 sessions of Connect whose errors do not end the process. If a ping is not answered, the session's
+ * streams fail first, and the session fails a moment later. A caller that retries in between makes Connect
+ * drop the session, and then nothing would handle the session's error.
  */
 export class SurvivingSessions extends Http2SessionManager {
   readonly #heard = new WeakSet<object>();
@@ -16,7 +16,7 @@ export class SurvivingSessions extends Http2SessionManager {
     const { session } = stream;
     if (session !== undefined && !this.#heard.has(session)) {
       this.#heard.add(session);
-      // Each call on the session reports its own stream's error.
+      // The session's error is ignored: each call reports the error of its own stream.
       session.on("error", () => {});
     }
     return stream;

@@ -8,8 +8,8 @@ import { type Change, isStoreError, type Lease } from "./store/store.ts";
 type EndedTicket = Ticket & { readonly state: FinalState };
 
 /**
- * Commits changes, and emits `ticket-ended` once for each ticket that ends with them. If the response of
- * a commit is lost, the replica's next change of the ticket shows whether the commit was made.
+ * Commits changes, and emits `ticket-ended` once for each ticket that these changes end. If the response of
+ * a commit is lost, the next change of the ticket in the replica shows whether the commit was made.
  */
 export class TicketEnds {
   readonly #replica: Replica;
@@ -50,8 +50,7 @@ export class TicketEnds {
     try {
       const isCommitted = await this.#replica.commit(changes, lease);
       for (const end of ends) {
-        // The conflict may come from an earlier commit that ended the ticket in the same way, and whose
-        // response was lost.
+        // The conflict may be with an earlier commit of the same end, whose response was lost.
         if (isCommitted || isSame(this.#replica.get("ticket", end.id)?.value, end)) {
           this.#tell(end);
         }
@@ -60,7 +59,7 @@ export class TicketEnds {
     } catch (error) {
       if (isStoreError(error, "unavailable")) {
         for (const end of ends) {
-          // The replica may have caught up with the commit before its response was lost.
+          // The replica may have read the commit before the response was lost.
           if (isSame(this.#replica.get("ticket", end.id)?.value, end)) {
             this.#tell(end);
           } else {
@@ -81,7 +80,7 @@ export class TicketEnds {
     if (end === undefined) {
       return;
     }
-    // Any other change shows that the commit was not made.
+    // This change decides: if it is not the change that this process tried to commit, the commit was not made.
     this.#unknown.delete(id);
     const isRepeated = [...this.#inFlight].some((next) => next.id === id && isSame(ticket, next));
     if (isSame(ticket, end) && !isRepeated) {

@@ -25,15 +25,15 @@ export interface WorldServers extends AsyncDisposable {
    */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
   /**
-   * Returns true if the server at an address is the given server, that is, accepts the token for
-   * that server.
+   * Returns true if the server at an address is the given server: it accepts the matchmaker's token for the
+   * given server.
    */
   isThere(server: ServerTarget, timeoutMs: number): Promise<boolean>;
   /**
    * Creates a world and returns its name.
    *
    * @param worldType Type of the world, if the server has several.
-   * @param metadata Metadata that continues the trace of a match; the create then uses a new stream.
+   * @param metadata Metadata that continues the trace of a match. A create with metadata uses a new stream.
    */
   create(
     server: ServerTarget,
@@ -64,8 +64,8 @@ export interface NetworkServersOptions {
 }
 
 /**
- * Accesses environment servers over the network. Untraced create calls share one connection to
- * each server; each destroy or reset, which may block, opens its own connection.
+ * Accesses environment servers over the network. All creates without metadata share one connection to each
+ * server. Each destroy or reset opens its own connection, because the call may block.
  */
 export function networkServers(options: NetworkServersOptions = {}): WorldServers {
   const shared = new Map<string, { address: string; connection: Promise<Connection> }>();
@@ -75,7 +75,8 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
     timeoutMs: number,
     metadata: Metadata = {},
   ): Promise<Connection> =>
-    // Connects outside the active trace, which belongs to whatever started the matchmaker or its tick.
+    // Connects outside the active trace, because that trace belongs to the caller that started the matchmaker or
+    // the tick.
     await detached(() =>
       connect(address, {
         connectTimeoutMs: timeoutMs,
@@ -150,8 +151,8 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   return {
     async check(server, timeoutMs) {
       await refuseLinkLocal(server.address);
-      // Any answer to a harmless request shows that a dm_env_rpc server listens here. Its identity is
-      // not verified yet, so the call carries no token.
+      // Any answer to a harmless request shows that a dm_env_rpc server listens here. The call carries no
+      // token, because the server's identity is not verified yet.
       try {
         await ask(
           server,
@@ -166,7 +167,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
       }
     },
     async isThere(server, timeoutMs) {
-      // Another server, or another run of this one, refuses the token before it looks up the world.
+      // Another server refuses the token before it looks up the world, and so does another run of this server.
       const nowhere = randomUUID();
       try {
         await ask(server, timeoutMs, (connection, call) => connection.destroyWorld(nowhere, call));
@@ -205,7 +206,7 @@ linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 
 /**
- * Refuses a link-local address: agents cannot reach it, but the matchmaker's machine might.
+ * Refuses a link-local address. Agents cannot reach such an address, but the matchmaker's machine might.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that resolves to one.
  */
@@ -223,8 +224,11 @@ async function refuseLinkLocal(address: string): Promise<void> {
 }
 
 /**
- * Returns the cause of a failed call: the `settings`, which every server would refuse; the `world`,
- * which may succeed at the next attempt; or the `server`, which cannot create worlds now.
+ * Returns the cause of a failed create:
+ *
+ * - `settings`: every server would refuse the settings.
+ * - `world`: the next attempt may succeed.
+ * - `server`: the server cannot create worlds now.
  */
 export function faultOf(error: unknown): "settings" | "world" | "server" {
   if (!isRefusal(error)) {
