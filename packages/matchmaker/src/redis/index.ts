@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The state of matchmakers in Redis, so that several can run. Needs the package `redis`. */
+/** The state of matchmakers in Redis, so that several matchmakers can share it. Needs the package `redis`. */
 export { type RedisStoreOptions, redisStore } from "./redis-store.ts";

@@ -9,11 +9,11 @@ import type { Script } from "./scripts.ts";
 /** Reply of Redis to a script. */
 export type Reply = string | number | null | readonly Reply[];
 
-/** Two connections to one Redis: for commands, and for published messages. */
+/** Two connections to one Redis: one for commands, and one for published messages. */
 export interface RedisLink {
   /**
-   * @throws StoreError `unavailable` if Redis does not answer or answers with an error, `full` if it has
-   *   no memory left.
+   * @throws StoreError `unavailable` if Redis does not answer or answers with an error.
+   * @throws StoreError `full` if Redis has no memory left.
    */
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply>;
   /** @throws StoreError `unavailable` if Redis does not answer or answers with an error. */
@@ -21,7 +21,7 @@ export interface RedisLink {
   close(): Promise<void>;
 }
 
-/** Runs scripts on a new connection before all other commands. */
+/** Prepares a new connection: runs scripts before all other commands. */
 export type Prepare = (run: RedisLink["run"], info: ReadonlyMap<string, string>) => Promise<void>;
 
 /** Options of a link. */
@@ -30,8 +30,8 @@ export interface RedisLinkOptions {
   /** For `rediss://`. */
   readonly tls: OpenTls | undefined;
   /**
-   * Called on every new connection with Redis's description of itself (INFO). Commands wait for this
-   * call, and fail with its error until it succeeds.
+   * Called on every new connection, with the reply of Redis to INFO. Commands wait for this call. If it
+   * fails, waiting commands fail with its error, and the next command calls it again.
    */
   readonly prepare: Prepare;
   readonly channel: string;
@@ -39,7 +39,7 @@ export interface RedisLinkOptions {
   readonly commandMs: number;
   /** Called when a message was published, or may have been published during a disconnection. */
   readonly onNews: () => void;
-  /** Called when a connection is lost; the link reconnects. */
+  /** Called when a connection is lost. The link reconnects by itself. */
   readonly onError: (error: Error) => void;
 }
 
@@ -49,13 +49,13 @@ const maxReconnectMs = 1_000;
 /**
  * Connects to a Redis.
  *
- * @throws StoreError `unavailable` if Redis refuses the connection or does not answer within
- *   `connectMs`, `unsuitable` if it evicts keys or a matchmaker cannot use it.
+ * @throws StoreError `unavailable` if Redis refuses the connection or does not answer within `connectMs`.
+ * @throws StoreError `unsuitable` if Redis evicts keys, or cannot be used by a matchmaker.
  */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
   const where = `Redis at ${withoutPassword(url)}`;
-  /** True while lost connections are restored: from the first connection until the link is closed. */
+  /** True from the first connection until the link is closed. In this time, lost connections are restored. */
   let isLasting = false;
   const make = () => {
     let isDown = false;
@@ -78,7 +78,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       isDown = false;
     });
     client.on("error", (error: unknown) => {
-      // Reports a loss once, however many attempts to reconnect fail.
+      // Reports a loss only once, even if many attempts to reconnect fail.
       if (!isDown && isLasting) {
         onError(toError(error));
       }
@@ -193,7 +193,7 @@ function infoOf(text: string): ReadonlyMap<string, string> {
 const leastVersion = 7;
 
 /**
- * Throws for a Redis that evicts keys, or that a matchmaker cannot use. Persistence is not checked.
+ * Checks that Redis does not evict keys, and that a matchmaker can use it. Does not check persistence.
  *
  * @throws StoreError `unsuitable` with the remedy.
  */
@@ -235,7 +235,7 @@ function socketTls(tls: OpenTls | undefined): Record<string, unknown> {
   return { ...rest, ...(serverName === undefined ? {} : { servername: serverName }) };
 }
 
-/** Returns true if Redis replied with an error of this kind, which is the prefix of its message. */
+/** Returns true if Redis replied with an error of this kind. The kind is the prefix of the error's message. */
 function isReply(error: unknown, kind: string): boolean {
   return error instanceof Error && error.message.startsWith(kind);
 }

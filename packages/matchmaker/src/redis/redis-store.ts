@@ -30,7 +30,7 @@ import {
 
 /** Options of `redisStore`. */
 export interface RedisStoreOptions {
-  /** Address, such as `redis://127.0.0.1:6379/0`; `rediss://` for TLS. */
+  /** Address, such as `redis://127.0.0.1:6379/0`. With `rediss://`, connections use TLS. */
   readonly url: string;
   /**
    * For `rediss://`: the authority to trust, and the certificate to present if Redis requests one
@@ -38,40 +38,44 @@ export interface RedisStoreOptions {
    */
   readonly tls?: OpenTls | undefined;
   /**
-   * Prefix of all keys; matchmakers with the same prefix share a store. Default `{matchmaker}:`.
+   * Prefix of all keys. Matchmakers with the same prefix share a store. Default `{matchmaker}:`.
    */
   readonly prefix?: string | undefined;
   /** Time limit of the first connection, in ms. Default 5,000. */
   readonly connectMs?: number | undefined;
   /** Time limit of a command, in ms. Default 3,000. */
   readonly commandMs?: number | undefined;
-  /** Interval of polling for changes, in case a notification was lost, in ms. Default 1,000. */
+  /** Interval of polling for changes, in ms: a notification may be lost. Default 1,000. */
   readonly pollMs?: number | undefined;
-  /** Called when a connection is lost; the store reconnects. Must not throw. */
+  /** Called when a connection is lost. The store reconnects by itself. Must not throw. */
   readonly onError?: ((error: Error) => void) | undefined;
   /**
-   * Clock that extrapolates Redis's time between two answers; the store uses Redis's time. Default:
-   * the machine's.
+   * Clock that measures the time since the last answer of Redis. The store's time is the time of Redis.
+   * Default: the machine's.
    */
   readonly time?: TimeSource | undefined;
 }
 
-/** Number of deletions that are remembered; a reader that missed older deletions starts over. */
+/** Number of deletions that are remembered. A reader that missed older deletions must start over. */
 const maxDeleted = 10_000;
 
 /**
- * Kinds whose new records are refused when Redis is full. Other new records are still accepted: the
- * director needs worlds, matches and reports to end tickets, which frees memory.
+ * Kinds whose new records are refused when Redis is full. New worlds, matches and reports are still
+ * accepted, because the director needs them to end tickets. Ended tickets free memory.
  */
 const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
 
 /**
- * A store in Redis, which several matchmakers share: one Redis of version 7 or later, neither a
- * Sentinel nor a Cluster, with `maxmemory-policy noeviction`. Configure Redis to persist its data
- * (`appendonly yes`): otherwise a restart of Redis loses the matchmakers' state.
+ * Opens a store in Redis. Several matchmakers may share it. Redis must:
  *
- * @throws StoreError `unavailable` if Redis does not answer, `unsuitable` if it evicts keys, is older
- *   than version 7, or is a replica, a Sentinel or a node of a Cluster. Persistence is not checked.
+ * - have version 7 or later;
+ * - be a primary, and neither a Sentinel nor a node of a Cluster;
+ * - have `maxmemory-policy noeviction`;
+ * - persist its data (`appendonly yes`): otherwise a restart of Redis loses the matchmakers' state. This is
+ *   not checked.
+ *
+ * @throws StoreError `unavailable` if Redis does not answer.
+ * @throws StoreError `unsuitable` if Redis does not meet a requirement that is checked.
  */
 export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   const { time = systemTime, prefix = "{matchmaker}:", pollMs = 1_000 } = options;
@@ -113,8 +117,9 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   /** Offset of Redis's clock from this machine's. */
   let aheadMs = 0;
   /**
-   * Bounds the offset by the answer to a request: Redis read its clock at some time between the request
-   * and now. An answer that is processed late would otherwise turn back the time.
+   * Corrects the offset with an answer. Redis read its clock after the request and before now, so the offset
+   * is from `readMs - now` to `readMs - askedMs`. If the known offset is in this range, it stays: an answer
+   * that is processed late must not turn back the time.
    */
   const learnTime = (
     askedMs: number,

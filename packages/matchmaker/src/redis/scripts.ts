@@ -15,10 +15,14 @@ function script(source: string): Script {
 const evenWhenFull = "#!lua flags=allow-oom\n";
 
 /**
- * Begins a new life of the store (see `Position`) if it has none, or if Redis was restarted and may have lost commits.
- * The versions of a new life start above all versions of earlier lives.
+ * Begins a new life of the store (see `Position`) if the store has none, or if Redis was restarted and may have
+ * lost commits. The versions of a new life start above all versions of earlier lives.
  *
- * KEYS: life, version. ARGV: the run id of Redis, a new life. Replies with the current life.
+ * KEYS: life, version.
+ *
+ * ARGV: the run id of Redis, a new life.
+ *
+ * Replies with the current life.
  */
 export const beginLifeScript: Script = script(`${evenWhenFull}
 local life = redis.call('GET', KEYS[1])
@@ -71,29 +75,57 @@ return {'ok', version}
 /**
  * Applies all changes of a commit, or none.
  *
- * KEYS: life, records, log, version, deleted, forgotten, lease. ARGV: the life or "", the value of the lease or "",
- * the channel, the number of deletions that are remembered, then for each change the key of its record, the expected
- * version, and the new value or "".
+ * KEYS: life, records, log, version, deleted, forgotten, lease.
+ *
+ * ARGV:
+ *
+ * - the life, or "" for any
+ * - the value of the lease, or "" for none
+ * - the channel
+ * - the number of deletions that are remembered
+ * - for each change: the key of its record, the expected version, and the new value or ""
+ *
+ * Replies with a list:
+ *
+ * - "ok" and the version of the commit
+ * - "conflict" and the keys of the conflicting records
+ * - "lost", if the store has no life or another life
+ * - "fenced", if the lease is no longer held
  */
 export const commitScript: Script = script(commit);
 
 /**
- * `commitScript` for commits that add no ticket, server or profile: it runs even when Redis has no
+ * `commitScript` for commits that add no ticket, server or profile. This script runs even when Redis has no
  * memory left.
  */
 export const commitWhenFullScript: Script = script(evenWhenFull + commit);
 
 /**
  * Returns the latest state of each record that changed since a position, except records whose version
- * the reader knows. It never splits a commit.
+ * the reader knows. A reply never contains only a part of a commit.
  *
- * KEYS: life, records, log, version, forgotten. ARGV: life of the position or "", its version, its
- * horizon, its newest version, number of records, then the known versions.
+ * KEYS: life, records, log, version, forgotten.
  *
- * Replies with {} if the store has no life. Otherwise replies with the life, "1" if it lost commits
- * that the position includes, "1" if the reader must start over, the version and the horizon of the
- * next position, "1" if there are more changes, the time in seconds and microseconds, and for each
- * record its key, version, and value or "".
+ * ARGV:
+ *
+ * - the life of the position, or "" without a position
+ * - the version of the position
+ * - the horizon of the position
+ * - the newest version of the position
+ * - the number of records to return
+ * - the known versions
+ *
+ * Replies with {} if the store has no life, otherwise with a list:
+ *
+ * - the current life
+ * - lost: "1" if the store has lost commits that the position includes, else "0"
+ * - reset: "1" if the reader must start over, else "0"
+ * - the version of the next position
+ * - the horizon of the next position
+ * - more: "1" if there are more changes to read, else "0"
+ * - the time of Redis: seconds
+ * - the time of Redis: microseconds of the second
+ * - for each record: its key, its version, and its value or ""
  */
 export const changesScript: Script = script(`
 local stored = redis.call('GET', KEYS[1])
@@ -150,8 +182,13 @@ return reply
 `);
 
 /**
- * Acquires a lease. KEYS: lease. ARGV: the holder, the epoch, milliseconds. Replies with 1 if the lease was acquired, 0 if
- * another holder has it. The value of a lease is its holder, a space, and its epoch.
+ * Acquires a lease. The value of a lease is its holder, a space, and its epoch.
+ *
+ * KEYS: lease.
+ *
+ * ARGV: the holder, the epoch, the lease's time in milliseconds.
+ *
+ * Replies with 1 if the lease was acquired, 0 if another holder has it.
  */
 export const acquireScript: Script = script(`${evenWhenFull}
 local held = redis.call('GET', KEYS[1])
@@ -160,13 +197,27 @@ redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3])
 return 1
 `);
 
-/** Renews a lease. KEYS: lease. ARGV: its value, milliseconds. Replies with 1 if it was held, else 0. */
+/**
+ * Renews a lease.
+ *
+ * KEYS: lease.
+ *
+ * ARGV: the value of the lease, the lease's time in milliseconds.
+ *
+ * Replies with 1 if the lease was held, else with 0.
+ */
 export const renewScript: Script = script(`${evenWhenFull}
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 `);
 
-/** Releases a lease. KEYS: lease. ARGV: its value. */
+/**
+ * Releases a lease, if it is still held.
+ *
+ * KEYS: lease.
+ *
+ * ARGV: the value of the lease.
+ */
 export const releaseScript: Script = script(`${evenWhenFull}
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1

@@ -17,7 +17,7 @@ import {
   type Store,
 } from "./store.ts";
 
-/** Number of deletions that are remembered; a reader that missed older deletions starts over. */
+/** Number of deletions that are remembered. A reader that missed older deletions must start over. */
 const maxDeleted = 10_000;
 
 /** Options of `memoryStore`. */
@@ -26,7 +26,7 @@ export interface MemoryStoreOptions {
   readonly time?: TimeSource | undefined;
 }
 
-/** Creates a store in the memory of this process, for one matchmaker. It does not copy values. */
+/** Creates a store in the memory of this process, for one matchmaker. The store does not copy values. */
 export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Store {
   const history = new History();
   const leases = new Map<string, { lease: Lease; untilMs: number }>();
@@ -93,14 +93,14 @@ export function memoryStore({ time = systemTime }: MemoryStoreOptions = {}): Sto
   };
 }
 
-/** The latest state of each record, and the order of the writes. */
+/** The latest state of each record, and the writes in order. */
 class History {
-  /** A store in memory has one life: it is lost only together with its process. */
+  /** A store in memory has one life, which ends with the process. */
   readonly life: string = randomUUID();
   readonly #records = new RecordMap<Entry>();
   /**
-   * Writes in order. A write is outdated if its record has another version by now. Outdated writes may
-   * have been dropped; the latest write of each record is always here.
+   * Writes in order. A write is outdated once its record has a newer version. The list has the latest write
+   * of each record, but may lack outdated writes.
    */
   #log: (RecordKey & { readonly version: number })[] = [];
   #deleted: Entry[] = [];

@@ -8,8 +8,8 @@ export interface RecordKey {
 }
 
 /**
- * A map keyed by record. It has one map per kind, because a key string that joins kind and id would have to be built and hashed
- * at each access.
+ * A map keyed by record, with one inner map for each kind. A key string of kind and id would have to be built
+ * and hashed at each access.
  */
 export class RecordMap<T> {
   readonly #kinds = new Map<Kind, Map<string, T>>();
