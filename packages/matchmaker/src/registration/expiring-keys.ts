@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Minimum number of keys at which expired keys are forgotten. */
+/** Minimum number of keys at which expired keys are removed. */
 const leastRemembered = 1_024;
 
-/** Keys that are remembered at least until they expire. Expired keys are forgotten when the number of keys has doubled. */
+/**
+ * Keys that are remembered at least until they expire. Expired keys are removed when there are twice as many keys
+ * as after the last removal.
+ */
 export class ExpiringKeys {
   readonly #now: () => number;
-  /** Times at which the keys expire. */
+  /** The time at which each key expires. */
   readonly #expiresMs = new Map<string, number>();
   #forgetAt = leastRemembered;
 

@@ -17,8 +17,8 @@ interface PlatformPerformance {
 }
 
 /**
- * Returns a function that measures the load of this process: the share of time, since the last
- * measurement, in which its event loop was busy. In pages the returned function returns undefined.
+ * Returns a function that measures the load of this process. The load is the share of the time since the
+ * last measurement in which the event loop was busy. In pages the returned function returns undefined.
  */
 export function eventLoopMeter(time: TimeSource): () => number | undefined {
   const platform: PlatformPerformance = performance;
@@ -32,7 +32,7 @@ export function eventLoopMeter(time: TimeSource): () => number | undefined {
       if (measured === undefined) {
         return undefined;
       }
-      // The result may exceed the range by rounding, and is NaN if no time has passed.
+      // Rounding may take the result out of its range. If no time has passed, the result is NaN.
       load = Math.min(1, Math.max(0, measured.utilization || 0));
       last = current;
       measuredMs = time.now();

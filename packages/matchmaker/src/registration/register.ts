@@ -24,16 +24,16 @@ export interface ServedWorld {
   readonly joins: number;
   /** Number of sequences that began. */
   readonly sequences: number;
-  /** True if the server started with the world, so that no matchmaker created it. Default false. */
+  /** True if the server started with the world, and no matchmaker created the world. Default false. */
   readonly premade?: boolean | undefined;
 }
 
 /** Events of a registration. */
 export type RegistrationEvent =
   | { readonly kind: "registered"; readonly matchmaker: string }
-  /** A call to the matchmaker failed; the registration is retried. */
+  /** A call to the matchmaker failed. The registration is retried. */
   | { readonly kind: "failed"; readonly matchmaker: string; readonly error: Error }
-  /** `load` threw, or did not return a number from 0 to 1; reports have no load until it does. */
+  /** `load` threw, or did not return a number from 0 to 1. Reports have no load until it returns such a number. */
   | { readonly kind: "load-failed"; readonly error: Error };
 
 /** Options of `register`. */
@@ -44,22 +44,21 @@ export interface RegistrationOptions extends CallersOptions {
   readonly maxAgents: number;
   /** Types of world that can be created. */
   readonly worldTypes: readonly string[];
-  /** Region of the server, for agents' latencies. Default: none. */
+  /** Region of the server: agents state their latencies to regions. Default: none. */
   readonly region?: string | undefined;
   /**
-   * Labels by which profiles select servers, and by which an allocator finds the server. Syntax as in
-   * Kubernetes. Default: none.
+   * Labels of the server. Profiles select servers by labels, and an allocator finds the server by its labels.
+   * The syntax is that of Kubernetes. Default: none.
    */
   readonly labels?: Readonly<Record<string, string>> | undefined;
   /**
-   * Returns the load of the server, from 0 for idle to 1 for fully used, for profiles that spread
-   * worlds by load. Default: the share of time in which the event loop of this process was busy; in
-   * pages, none.
+   * Returns the load of the server, from 0 for idle to 1 for fully used. Profiles may spread worlds by load.
+   * Default: the share of time in which the event loop of this process was busy; in pages, no load.
    */
   readonly load?: (() => number) | undefined;
   /** Returns the current worlds. */
   readonly worlds: () => readonly ServedWorld[];
-  /** True if agents need a join token, which `seats` checks. Default true. */
+  /** True if agents need a join token. `seats` checks the tokens. Default true. */
   readonly joinTokens?: boolean | undefined;
   /** Receives events. Must not throw. */
   readonly onEvent?: ((event: RegistrationEvent) => void) | undefined;
@@ -77,27 +76,27 @@ export interface Registration extends AsyncDisposable {
   /** Takes and releases the seats that join tokens reserve. */
   readonly seats: Seats;
   /**
-   * Returns the roles of a connection, for the `authorize` of `serve`. A matchmaker that presents its
-   * token is an operator; all other clients are agents, whose tokens are checked when they join.
+   * Returns the roles of a connection, for the `authorize` of `serve`. A matchmaker that presents its token
+   * is an operator. All other clients are agents. Their join tokens are checked when they join.
    */
   authorize(peer: {
     readonly metadata: ReadonlyMap<string, string>;
   }): Promise<readonly ("agent" | "operator")[]>;
   /** Reports the worlds immediately, or 50 ms after the last report if that is later. */
   changed(): void;
-  /** Asks the matchmaker to place no more worlds on the server; the current worlds continue. */
+  /** Asks the matchmaker to place no more worlds on the server. The current worlds continue. */
   drain(): Promise<void>;
-  /** Sends a last report, then deregisters; the server's worlds count as ended. Idempotent. */
+  /** Sends a last report, then deregisters. The server's worlds then count as ended. Idempotent. */
   close(): Promise<void>;
 }
 
-/** Least time between two reports; changes in between are reported together. */
+/** Least time between two reports. The changes of this time are reported together. */
 const leastMs = 50;
 const retryMs = 500;
 /** Longest delay between the attempts of a refused server. */
 const maxRetryMs = 5_000;
 
-/** Codes of a matchmaker that refuses the server, or no longer accepts it. */
+/** Codes with which a matchmaker refuses to register a server, or to renew its lease. */
 const refused: ReadonlySet<Code> = new Set([
   Code.NotFound,
   Code.FailedPrecondition,
@@ -110,15 +109,17 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
 }
 
 /**
- * Registers a server at its matchmaker and keeps it registered: renews the lease, reports the worlds,
- * switches to the next matchmaker if the current one is gone, and registers the server again, with
- * its worlds, if its lease is lost.
+ * Registers a server at its matchmaker and keeps it registered:
+ *
+ * - renews the server's lease, and reports the server's worlds;
+ * - calls the next matchmaker if the current one does not answer;
+ * - registers the server again, with its worlds, if the lease is lost.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
  */
 export function register(options: RegistrationOptions): Registration {
   const { time = systemTime, serverId = crypto.randomUUID(), onEvent = () => {} } = options;
-  /** Known only to this process and the matchmaker, so that no other process can act as this server. */
+  /** Only this process and the matchmaker know the secret. So no other process can act as this server. */
   const serverSecret = crypto.randomUUID();
   const usesTokens = options.joinTokens ?? true;
   const callers = new Callers(RegistryService, options);
@@ -130,9 +131,9 @@ export function register(options: RegistrationOptions): Registration {
   let epoch: bigint | undefined;
   /** Time at which the current lease was granted. */
   let sinceMs = 0;
-  /** Consecutive refusals. A lease that is lost before its first term ends counts as a refusal. */
+  /** Consecutive refusals. A lease that is lost earlier than `leaseMs` after it was granted counts as a refusal. */
   let refusals = 0;
-  /** Number of reports. */
+  /** Number of reports so far. */
   let reports = 0n;
   let isDraining = false;
   let isDue = false;
@@ -159,7 +160,7 @@ export function register(options: RegistrationOptions): Registration {
       joins,
       sequences,
       premade,
-      // An agent that is joining has taken its seat, and is not counted in `agents` yet.
+      // An agent that is joining has already taken its seat, but `agents` does not count it yet.
       guests: usesTokens ? Math.max(0, agents - seats.agentsIn(name)) : undefined,
       ticketIds: [...seats.ticketsIn(name)],
       leftTicketIds: [...seats.leftFrom(name)],
@@ -298,7 +299,7 @@ export function register(options: RegistrationOptions): Registration {
         try {
           await client.renewServer(last, call);
         } catch (error) {
-          // After a lost lease no report is accepted; the server deregisters anyway.
+          // If the lease is lost, no report is accepted. The server deregisters anyway.
           if (isTransient(error)) {
             throw error;
           }

@@ -14,53 +14,57 @@ export interface Seat {
   /** The span that assigned the seat; undefined if it is not traced. */
   readonly traceparent?: string | undefined;
   /**
-   * Keeps the seat for an agent whose stream was lost: its token is valid once more, even if it has
-   * expired.
+   * Keeps the seat for an agent whose stream was lost. The agent's token admits it one more time, even if the
+   * token has expired.
    */
   hold(): void;
-  /** Records that the agent has left, which ends the validity of its token. Idempotent. */
+  /** Records that the agent has left. Its token is then no longer valid. Idempotent. */
   leave(): void;
   /**
-   * Releases the seat of an agent that the world refused: its token may be used again. If a report
-   * has already shown the seat as taken, the seat stays reserved until the token expires.
+   * Releases the seat of an agent that the world refused. The token may be used again. If a report has
+   * already shown the seat as taken, later reports also show it as taken until the token expires.
    */
   giveBack(): void;
 }
 
-/** The seats of a server's worlds. A seat is taken once, and again only after it was held or given back. */
+/** The seats of a server's worlds. A seat that was taken can be taken again only if it was held or given back. */
 export interface Seats {
   /**
    * Takes the seat of a token.
    *
    * @param token From the metadata `authorization: Bearer` or the join setting `join_token`.
-   * @throws DmEnvRpcError UNAUTHENTICATED if the token is missing, forged or expired;
-   *   PERMISSION_DENIED if it is for another world or server, or its seat has been taken;
-   *   UNAVAILABLE before the first contact with the matchmaker.
+   * @throws DmEnvRpcError UNAUTHENTICATED if the token is missing, forged or expired.
+   * @throws DmEnvRpcError PERMISSION_DENIED if the token is for another world or server, or if its seat has
+   *   been taken.
+   * @throws DmEnvRpcError UNAVAILABLE before the first contact with the matchmaker.
    */
   take(token: string | undefined, worldName: string): Promise<Seat>;
-  /** Returns the tickets of agents that are in a world, or may still return to it. */
+  /** Returns the tickets whose agents are in a world, or may still return to that world. */
   ticketsIn(worldName: string): readonly string[];
   /** Returns the tickets of agents that have left a world since the last report. */
   leftFrom(worldName: string): readonly string[];
 }
 
-/** Seats that also count agents, and forget departures once they have been reported. */
+/** Seats, with the functions that reports need. */
 export interface ReportedSeats extends Seats {
   /** Returns the number of agents that have taken a seat in a world. Each agent of a party counts. */
   agentsIn(worldName: string): number;
   /** Forgets the reported departures from a world. */
   told(worldName: string, tickets: readonly string[]): void;
-  /** Forgets, for all other worlds, the departures and the seats that are reserved for refused agents. */
+  /**
+   * For each world that is not in `worldNames`, forgets the departures and the seats that are reserved for
+   * refused agents.
+   */
   keep(worldNames: ReadonlySet<string>): void;
 }
 
 interface Holder {
   readonly ticketId: string;
-  /** True once a report has contained the seat: the matchmaker may know that the seat is taken. */
+  /** True once the seat was in a report: the matchmaker may then know that the seat is taken. */
   readonly isKnown: boolean;
   /** True while the world holds the seat for an agent whose stream was lost. */
   readonly isHeld?: boolean;
-  /** Time until which the seat stays reserved after the world refused its agent. */
+  /** If the world refused the seat's agent: the time until which the seat stays reserved. */
   readonly keptMs: number | undefined;
 }
 
@@ -74,11 +78,11 @@ export function createSeats(
   now: () => number,
   onChange: () => void,
 ): ReportedSeats {
-  /** Seats that an agent has taken, even if it has left since, until their tokens expire. */
+  /** Seats that have been taken, also if their agents have left. Each is kept at least until its token expires. */
   const taken = new ExpiringKeys(now);
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
-  /** Left seats of parties, by world and ticket. A party has left once all of its agents have. */
+  /** Seats of parties that agents have left, by world and ticket. A party has left once all of its agents have. */
   const leftOfParties = new Map<string, Map<string, Set<string>>>();
 
   const empty = (worldName: string, seatId: string): boolean => {
@@ -133,7 +137,7 @@ export function createSeats(
       const isHeld = (seatId: string): boolean =>
         inside.get(worldName)?.get(seatId)?.isHeld === true;
       const claims = await verifier.join(token, worldName, isHeld);
-      // No await from here on, so that only one of two agents with the same token takes the seat.
+      // Without an await from here on, only one of two agents with the same token can take the seat.
       if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
         throw new DmEnvRpcError(
           "PERMISSION_DENIED",

@@ -16,7 +16,7 @@ export interface ServeHooks {
   readonly authorize: Registration["authorize"];
   /** Takes the seat that a join token reserves. */
   joinToken(token: string | undefined, worldName: string): Promise<Seat>;
-  /** Reports an event of a world; if you set your own `onEvent`, call this hook there. */
+  /** Reports an event of a world. If you set your own `onEvent`, call this hook from it. */
   onEvent(event: { readonly kind: string }): void;
 }
 
@@ -41,15 +41,19 @@ export interface RegisteredServer<S extends RegistrableServer> extends AsyncDisp
   readonly server: S;
   readonly registration: Registration;
   /**
-   * Closes the server. During `graceMs`, default 0, the matchmaker places no more worlds on the server,
-   * the server drains, and the agents that leave are reported. Then the server deregisters and cuts off
-   * the remaining agents: their tickets wait again or fail, as for a lost server. Later calls may only
-   * shorten the grace period.
+   * Closes the server, in two phases:
+   *
+   * 1. For `graceMs` (default 0), the server drains. The matchmaker places no more worlds on it, and agents
+   *    that leave are reported.
+   * 2. The server deregisters and cuts off the remaining agents. Their tickets wait again or fail, as for a
+   *    lost server.
+   *
+   * Later calls may only shorten the grace period.
    */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
 
-/** Kinds of event that are reported immediately. */
+/** Kinds of event that cause an immediate report. */
 const news: ReadonlySet<string> = new Set([
   "world-created",
   "world-destroyed",
@@ -57,14 +61,14 @@ const news: ReadonlySet<string> = new Set([
   "agent-joined",
   "agent-left",
 ]);
-/** Sequences that begin within this time are reported together, because they may be short. */
+/** Sequences that begin within this time are reported together, because short sequences would cause many reports. */
 const sequencesMs = 1_000;
-/** Time added to the server's own grace period, so that it deregisters before its streams are cut off. */
+/** Time added to the grace period of `server.close`, so that the server deregisters before it cuts off streams. */
 const lateMs = 5_000;
 const maxTimerMs = 2 ** 31 - 1;
 
 /**
- * Serves worlds that a matchmaker creates, to the agents that it assigns; other agents are refused.
+ * Serves worlds that a matchmaker creates. Admits only agents that the matchmaker has assigned.
  *
  * @param serve Serves with the given hooks: `(hooks) => serve({ worlds, ...hooks })`.
  * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
@@ -108,8 +112,8 @@ export async function serveRegistered<S extends RegistrableServer>(
   });
   let closingWorlds: readonly ServedWorld[] = [];
   /**
-   * Returns the worlds that have ended since the server began to close, each with 0 agents, so that the
-   * matchmaker learns which agents left.
+   * Returns the worlds that have ended after the server began to close. Each is returned with 0 agents, so
+   * that the matchmaker learns which agents left.
    */
   const endedWorlds = (): readonly ServedWorld[] => {
     const there = new Set(server.worlds().map(({ name }) => name));
@@ -135,7 +139,7 @@ export async function serveRegistered<S extends RegistrableServer>(
       graceIsOver.signal.addEventListener("abort", () => resolve(), { once: true });
     });
     if (graceMs > 0) {
-      // A failed drain is ignored: a matchmaker that does not answer sends no agents either.
+      // A failed drain is ignored: a matchmaker that does not answer assigns no agents either.
       await Promise.race([registered.drain().catch(() => {}), grace]);
       closingWorlds = server.worlds();
       const closed = server.close({ graceMs: Math.min(graceMs + lateMs, maxTimerMs) });
