@@ -20,9 +20,9 @@ export interface Proposal extends MatchProposal {
 }
 
 /**
- * Chooses among the proposals of all profiles. The returned proposals become matches in their order; a
- * proposal that shares a ticket with an earlier one is skipped. If the function throws, the tick makes
- * no matches.
+ * Chooses among the proposals of all profiles. The returned proposals become matches in the order of the
+ * list. A proposal that shares a ticket with an earlier proposal is skipped. If the function throws, the tick
+ * makes no matches.
  */
 export type Evaluate = (proposals: readonly Proposal[]) => readonly Proposal[];
 
@@ -41,19 +41,19 @@ export interface DirectorContext {
   readonly emit: Emit;
   /** Creates unique ids. */
   readonly newId: () => string;
-  /** Returns the lease of the leader; undefined while another matchmaker has the lease. */
+  /** Returns the lease of the leader; undefined while this matchmaker does not have the lease. */
   readonly lease: () => Lease | undefined;
-  /** Worlds that have been reported since this matchmaker became the leader. */
+  /** Worlds that were in a report after this matchmaker became the leader. */
   readonly reportedWorlds: Set<string>;
-  /** Returns true if a server may be dead, and so gets no agents for now. */
+  /** Returns true if a server may be dead. Such a server gets no agents for now. */
   isSuspect(serverId: string): boolean;
   /** Marks a server as suspect until it answers or reports again. */
   suspect(serverId: string): void;
   /**
    * Allocates a server for its first world.
    *
-   * @returns The reason why the server cannot be allocated now; undefined if it is
-   *   allocated, or need not be.
+   * @returns The reason why the server cannot be allocated now; undefined if the server is allocated, or
+   *   need not be.
    */
   allocate(server: ServerRecord): Promise<string | undefined>;
   /** Requests a tick soon. */
@@ -64,18 +64,18 @@ export interface DirectorContext {
 type Committing = Pick<DirectorContext, "ends" | "lease">;
 
 /**
- * Most attempts to commit a change. Each conflict means that another commit, such as a cancel, came
- * first.
+ * Maximum number of attempts to commit a change. A conflict means that another commit, such as a cancel, was
+ * made first.
  */
 const maxConflicts = 100;
 
 /**
  * Commits the changes that `make` plans from the replica. After a conflict, `make` plans the changes again.
  *
- * @param make Returns undefined if nothing is left to do.
+ * @param make Returns undefined if there is nothing left to change.
  * @returns True if the changes were committed.
- * @throws StoreError `fenced` if this matchmaker no longer leads, `unavailable` if the outcome is
- *   unknown.
+ * @throws StoreError `fenced` if this matchmaker no longer leads.
+ * @throws StoreError `unavailable` if the outcome is unknown.
  * @throws Error after many conflicts in a row.
  */
 export async function change(
@@ -97,7 +97,7 @@ export async function change(
 }
 
 /**
- * Commits changes as the leader, and reports the tickets that end with them.
+ * Commits changes as the leader, and reports the tickets that these changes end.
  *
  * @returns True if the changes were committed; false after a conflict.
  * @throws StoreError as `change` does.

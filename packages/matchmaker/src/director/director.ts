@@ -20,7 +20,7 @@ import { followPolicies } from "./worlds/policies.ts";
 import { precreate } from "./worlds/precreate.ts";
 import { WorldTasks } from "./worlds/world-tasks.ts";
 
-/** Options of a director: its context, except what the director creates itself. */
+/** Options of a director: its context, except for the parts that the director creates itself. */
 export type DirectorOptions = Omit<
   DirectorContext,
   "lease" | "wake" | "isSuspect" | "suspect" | "allocate" | "reportedWorlds"
@@ -30,8 +30,8 @@ export type DirectorOptions = Omit<
 
 /**
  * The loop that makes matches while this matchmaker leads: fetch, propose, evaluate, place, create,
- * assign. It also manages worlds and servers. Every change is a commit under the leader's lease, so
- * that another director can continue if this one dies.
+ * assign. The loop also manages worlds and servers. Each of its changes is a commit under the leader's
+ * lease. If this director dies, the director of another matchmaker can continue from the store.
  */
 export class Director {
   readonly #context: DirectorContext;
@@ -104,7 +104,7 @@ export class Director {
     this.#follow();
   }
 
-  /** Ticks once: acquires or renews the leader's lease, and does what is due. Never rejects. */
+  /** Ticks once: acquires or renews the leader's lease, and runs the steps of the loop. Never rejects. */
   async tick(): Promise<void> {
     const { emit, time, matchIndex } = this.#context;
     const beganMs = time.now();
@@ -137,7 +137,7 @@ export class Director {
     }
   }
 
-  /** Abandons running match functions, and starts no more creates by itself. */
+  /** Abandons running match functions. From now on, a create that succeeds does not start the next create. */
   stop(): void {
     this.#runs.reset();
     this.#tasks.stop();
@@ -207,7 +207,7 @@ export class Director {
     }
   }
 
-  /** Runs one step. If it throws an error other than a StoreError, the other steps still run. */
+  /** Runs one step. If the step throws any error except a StoreError, the other steps still run. */
   async #step(step: string, run: () => Promise<void>): Promise<void> {
     try {
       await run();
@@ -224,7 +224,7 @@ export class Director {
     this.#watch.reset();
     this.#orphans.reset();
     this.#context.reportedWorlds.clear();
-    // The last leader may have left reports unprocessed.
+    // The previous leader may not have processed all reports.
     for (const id of this.#context.replica.table("report").keys()) {
       this.#context.matchIndex.reported.add(id);
     }

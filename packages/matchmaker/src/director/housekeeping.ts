@@ -11,8 +11,8 @@ import { ended } from "./outcomes.ts";
 const batchSize = 500;
 
 /**
- * Fails tickets that have waited too long, or that no call has watched or read for too long, and
- * deletes tickets that ended long ago.
+ * Fails tickets that have waited too long, and tickets that no call has watched or read for too long.
+ * Deletes tickets that ended long ago.
  */
 export async function keepTickets(context: DirectorContext): Promise<void> {
   const { replica, matchIndex, settings } = context;
@@ -64,7 +64,7 @@ function overdue(
     : `the ticket's lease of ${ticketLeaseMs} ms expired: expected a watch, or a read at least every third of that time; create another ticket, and watch it until it is assigned (limit: ticketLeaseMs)`;
 }
 
-/** Commits changes in batches. After a conflict the next tick repeats the batch. */
+/** Commits changes in batches. If a batch conflicts, the next tick repeats it. */
 async function inBatches(
   context: DirectorContext,
   ids: readonly string[],

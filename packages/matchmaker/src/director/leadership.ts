@@ -7,15 +7,15 @@ import type { Lease, Store } from "../store/store.ts";
 const leaseName = "director";
 
 /**
- * The leader's lease: one matchmaker at a time makes matches, as long as it renews the lease. Every
- * commit of the director contains the lease, so that a director that has lost it without noticing
- * cannot change anything.
+ * The leader's lease. One matchmaker at a time has the lease, and makes matches as long as it renews the
+ * lease. Every commit of the director contains the lease. So a director that has not yet noticed the loss of
+ * its lease cannot change anything.
  */
 export class Leadership {
   readonly #store: Store;
   readonly #time: TimeSource;
   readonly #leaseMs: number;
-  /** Identifies this process, so that it can acquire its own lease again if a response was lost. */
+  /** Identifies this process. If a response was lost, the process can acquire its own lease again. */
   readonly #holder = randomUUID();
   #lease: Lease | undefined;
   #renewedMs = 0;
@@ -31,14 +31,14 @@ export class Leadership {
   }
 
   /**
-   * True until the lease expires on this process's own clock. Right afterwards, another process may
-   * acquire the lease.
+   * True until the lease expires on this process's own clock. Then another process may acquire the lease
+   * immediately.
    */
   get isHeld(): boolean {
     return this.#lease !== undefined && this.#time.now() - this.#renewedMs < this.#leaseMs;
   }
 
-  /** Acquires or renews the lease. Returns true if it is held. */
+  /** Acquires or renews the lease. Returns true if this process then holds the lease. */
   async hold(): Promise<boolean> {
     if (this.#lease !== undefined) {
       if (this.#time.now() - this.#renewedMs < this.#leaseMs / 3) {
@@ -55,14 +55,13 @@ export class Leadership {
   }
 
   /**
-   * Renews the lease while it is held, independent of other work, until the signal aborts. Never
-   * rejects.
+   * Renews the lease while it is held, also while ticks are slow. Ends when the signal aborts. Never rejects.
    */
   async keep(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await pause(this.#time, this.#leaseMs / 3, signal);
       const lease = this.#lease;
-      // A tick also notices an unavailable store, so the error is ignored here.
+      // The error is ignored here, because a tick also notices an unavailable store.
       if (lease !== undefined) {
         await this.#renew(lease).catch(() => false);
       }
@@ -80,7 +79,7 @@ export class Leadership {
     return isHeld;
   }
 
-  /** Forgets the lease, after the store has reported that it is lost. */
+  /** Forgets the lease. For use after the store has reported that the lease is lost. */
   lose(): void {
     this.#lease = undefined;
   }

@@ -14,8 +14,8 @@ import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
- * Returns a ticket that waits again, in its old place. Until `untilMs` at least, it need not be watched
- * or read.
+ * Returns a ticket that waits again, in its old place. The ticket need not be watched or read until
+ * `untilMs` or later.
  */
 export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
   return {
@@ -33,16 +33,16 @@ export function ended(ticket: Ticket, state: FinalState, nowMs: number, reason?:
   return { ...ticket, state, assignment: undefined, reason, endedMs: nowMs };
 }
 
-/** Delay from the expiry of a seat's token until the seat becomes free: a join may be in progress. */
+/** Time for which a seat stays reserved after its token has expired, because a join may be in progress. */
 export const seatSlackMs = 1_000;
 
-/** Returns true if an agent of a party has joined, and its other agents may still join. */
+/** Returns true if an agent of a party has joined, and the party's other agents may still join. */
 export function isPartyExpected({ state, partySize, assignment }: Ticket, nowMs: number): boolean {
   const untilMs = (assignment?.expiresMs ?? 0) + seatSlackMs;
   return state === "joined" && partySize !== undefined && nowMs <= untilMs;
 }
 
-/** Returns the match without the ticket, whose seats are then open. */
+/** Returns the match without the ticket. The ticket's seats are then open. */
 export function vacated(match: Match, ticketId: string): Match {
   const team = match.teams.find(({ tickets }) => tickets.includes(ticketId));
   if (team === undefined) {
@@ -61,12 +61,14 @@ export function vacated(match: Match, ticketId: string): Match {
 }
 
 /**
- * Withdraws a cancelled ticket from a match. If the ticket has no join token yet, or the server does not
- * report its agents' tickets, the ticket is removed, and its seats are open. Otherwise its agents may be
- * inside, or may still join. So the ticket stays in its team, and its seats are held until no agent is
- * inside, by the server's reports, and no agent can still join, because the token has expired.
+ * Withdraws a cancelled ticket from a match.
  *
- * @param usesTokens True if the server of the match reports its agents' tickets.
+ * If the ticket has no join token yet, or if the server does not report tickets, the ticket is removed, and
+ * its seats are open. Otherwise the ticket's agents may be inside, or may still join. So the ticket stays in
+ * its team and keeps its seats. A later report frees the seats: it no longer contains the ticket, and the
+ * ticket's unused tokens have expired.
+ *
+ * @param usesTokens True if the server of the match reports the tickets of its agents.
  */
 export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Match {
   const { id, state, assignment } = ticket;
@@ -79,13 +81,13 @@ export function withdrawn(match: Match, ticket: Ticket, usesTokens: boolean): Ma
   return { ...match, held: { ...match.held, [id]: untilMs } };
 }
 
-/** Returns the match without a ticket whose seats were held; the seats are then open. */
+/** Returns the match without a ticket whose seats were held. The seats are then open. */
 export function released(match: Match, ticketId: string): Match {
   const { [ticketId]: _, ...held } = match.held ?? {};
   return { ...vacated(match, ticketId), held };
 }
 
-/** Returns the tickets that are now in a match. */
+/** Returns the tickets that are in a match and have not ended. */
 export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   const found: Stored<Ticket>[] = [];
   for (const { tickets } of match.teams) {
@@ -99,15 +101,15 @@ export function ticketsOf(replica: Replica, match: Match): Stored<Ticket>[] {
   return found;
 }
 
-/** Returns the tickets that are now in the match of a world. */
+/** Returns the tickets that are in a world's match and have not ended. */
 export function ticketsIn(replica: Replica, { matchId = "" }: World): Stored<Ticket>[] {
   const match = replica.get("match", matchId);
   return match === undefined ? [] : ticketsOf(replica, match.value);
 }
 
 /**
- * Returns true if the agent of a ticket has been in its world. Without join tokens the matchmaker
- * does not know which agents have joined: any join counts.
+ * Returns true if the agent of a ticket has been in the ticket's world. Without join tokens, any agent that
+ * has been in the world counts, because the matchmaker does not know which agents have joined.
  */
 export function hasPlayed(replica: Replica, { serverId, used }: World, { state }: Ticket): boolean {
   const usesTokens = replica.get("server", serverId)?.value.joinTokens === true;
@@ -130,9 +132,9 @@ export function profileOfWorld(
 }
 
 /**
- * Returns the changes that delete a world and its match, and apply `fate` to the match's tickets.
+ * Returns the changes that delete a world and its match, and that apply `fate` to the match's tickets.
  *
- * @param fate Returns a ticket in its state after the end of its world.
+ * @param fate Returns the ticket as it is after the end of its world.
  */
 export function worldEnded(
   replica: Replica,
@@ -152,7 +154,7 @@ export function worldEnded(
   return changes;
 }
 
-/** Returns the `fate` of tickets whose world was lost, according to their profile. */
+/** Returns the `fate` of tickets whose world was lost: their profile decides. */
 export function lostFate(
   { replica, settings }: Pick<DirectorContext, "replica" | "settings">,
   profile: Profile | undefined,

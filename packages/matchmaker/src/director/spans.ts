@@ -8,8 +8,8 @@ const startSpan = tracerOf("@dm-env-rpc/matchmaker");
 const createWorld = "dm_env_rpc.v1.Environment/CreateWorld";
 
 /**
- * Starts the span in which tickets are assigned to a match. Because a match has many tickets, the
- * span links to the spans that created them, as is the convention for messaging.
+ * Starts the span in which tickets are assigned to a match. A match has many tickets. So the span links to
+ * the spans that created the tickets, as is the convention for messaging.
  *
  * @param before The span that assigned earlier tickets to the match.
  */
@@ -37,7 +37,7 @@ export function endMatchSpan(span: TraceSpan, { id, serverId }: Match): void {
   span.end(undefined, { "dm_env_rpc.match.id": id, "dm_env_rpc.server.id": serverId });
 }
 
-/** Returns the error of a match that was planned on records that changed before its commit. */
+/** Returns the error of a match whose records changed between its planning and its commit. */
 export function conflict(): DmEnvRpcError {
   return new DmEnvRpcError(
     "ABORTED",

@@ -3,12 +3,12 @@ import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
 import { countBefore, visitEdited } from "../../sorted-list.ts";
 
 /**
- * Tickets in matching order (by priority, then age). The order is updated with the tickets that have
- * been added or removed since it was last read: a tick without changes costs nothing.
+ * Tickets in matching order (by priority, then age). A read updates the order with the tickets that were
+ * added or removed after the previous read. So a tick without changes costs nothing.
  */
 export class AgeOrder {
   readonly #tickets = new Map<string, WaitingTicket>();
-  /** The order when it was last read. */
+  /** The result of the last read. */
   #list: readonly WaitingTicket[] = [];
   /** Tickets that `#list` lacks, by id. */
   readonly #added = new Map<string, WaitingTicket>();
@@ -40,7 +40,7 @@ export class AgeOrder {
     return this.#tickets.size;
   }
 
-  /** Tickets in matching order: the same array until a ticket is added or removed. */
+  /** Tickets in matching order. The array stays the same until a ticket is added or removed. */
   get list(): readonly WaitingTicket[] {
     if (this.#added.size === 0 && this.#removed.length === 0) {
       return this.#list;
@@ -54,7 +54,7 @@ export class AgeOrder {
     let list: WaitingTicket[] = [];
     visitEdited(this.#list, edits, {
       keep(tickets) {
-        // Copies the first range, which is usually the longest, at once.
+        // The first range is usually the longest, and a spread copies it fastest.
         if (list.length === 0) {
           list = [...tickets];
           return;

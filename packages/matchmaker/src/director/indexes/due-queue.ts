@@ -8,13 +8,13 @@ interface Entry {
   at: number;
 }
 
-/** Keys, each with the time at which it is due. Setting, deleting and taking cost O(log n). */
+/** Keys, each with the time at which the key is due. Setting, deleting and taking a key cost O(log n). */
 export class DueQueue {
   readonly #entries = new Map<string, Entry>();
   /** A binary heap with the earliest entry on top. */
   readonly #heap: Entry[] = [];
 
-  /** Sets the time of a key, which replaces its earlier time. */
+  /** Sets the time of a key, or replaces its time if the key has one. */
   set(key: string, dueMs: number): void {
     this.delete(key);
     const entry = { key, dueMs, at: this.#heap.length };

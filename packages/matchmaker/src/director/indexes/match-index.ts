@@ -22,10 +22,10 @@ interface PoolTickets {
   readonly later: DueQueue;
 }
 
-/** Indexes of the replica for the director. They are updated with each change of the replica. */
+/** Indexes of the replica for the director. Each change of the replica updates the indexes. */
 export class MatchIndex {
   readonly profiles: Map<string, Profile> = new Map();
-  /** Waiting tickets by profile and pool. */
+  /** Waiting tickets, by profile and pool. */
   readonly #pools = new Map<string, Map<string, PoolTickets>>();
   /** Tickets that can be matched. */
   readonly waiting: Map<string, Ticket> = new Map();
@@ -33,22 +33,22 @@ export class MatchIndex {
   readonly away: Map<string, Ticket> = new Map();
   /** Grows with each change of a waiting ticket or of a profile. */
   ticketRevision = 0;
-  /** Ended tickets, in the order in which this process learned that they had ended. */
+  /** Ended tickets, in the order in which the replica learned of their ends. */
   readonly ended: Map<string, Ticket> = new Map();
   readonly worldsOf: Map<string, Set<string>> = new Map();
   readonly #worldByName = new Map<string, string>();
   readonly #loads = new Map<string, Load>();
-  /** Open worlds, and worlds being created, that have no match; by profile. */
+  /** Worlds without a match that are open or being created, by profile. */
   readonly spares: Map<string, Set<string>> = new Map();
-  /** Worlds to create, by server; on each server in the order in which they were placed. */
+  /** Worlds to create, by server. The worlds of a server are in the order in which they were placed. */
   readonly creatingOn: Map<string, Set<string>> = new Map();
   /** Worlds to destroy. */
   readonly destroying: Set<string> = new Set();
   /** Matches with open seats. */
   readonly vacant: Set<string> = new Set();
-  /** Matches in which an agent with a seat cancelled its ticket, until their servers are checked. */
+  /** Matches in which an agent with a seat cancelled its ticket. `Suspicion.check` empties this set. */
   readonly abandoned: Set<string> = new Set();
-  /** Servers with an unprocessed report. */
+  /** Servers whose last report is not processed yet. */
   readonly reported: Set<string> = new Set();
   readonly #functions: MatchFunctions;
   readonly #emit: Emit;
@@ -80,7 +80,7 @@ export class MatchIndex {
   }
 
   /**
-   * Returns the waiting tickets of each pool of a profile in matching order (by priority, then age);
+   * Returns the waiting tickets of each pool of a profile, in matching order (by priority, then age). Returns
    * undefined if no pool has a ticket.
    */
   poolsOf(profile: string): ReadonlyMap<string, readonly WaitingTicket[]> | undefined {
@@ -105,7 +105,7 @@ export class MatchIndex {
     return isEmpty ? undefined : sorted;
   }
 
-  /** Returns each pool that a waiting ticket is in, with the name of the pool's profile. */
+  /** Returns the order of each pool that contains a waiting ticket, with the name of the pool's profile. */
   ordersWith(ticketId: string): (readonly [profile: string, order: AgeOrder])[] {
     return [...this.#pools].flatMap(([profile, pools]) =>
       [...pools.values()]
@@ -232,7 +232,7 @@ export class MatchIndex {
         this.#sort(profile, ticket);
       }
     } catch (error) {
-      // Another matchmaker may have functions that this one lacks.
+      // The profile may need a function that only another matchmaker has.
       const cause = toError(error);
       this.#emit({
         kind: "bad-proposal",
@@ -292,7 +292,7 @@ function addTo(sets: Map<string, Set<string>>, key: string, id: string): void {
   }
 }
 
-/** Removes an id from the set of a key. A set without ids is removed. */
+/** Removes an id from the set of a key. Removes the set if no id is left. */
 function dropFrom(sets: Map<string, Set<string>>, key: string, id: string): void {
   const ids = sets.get(key);
   ids?.delete(id);

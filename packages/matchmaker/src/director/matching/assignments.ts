@@ -10,7 +10,7 @@ export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
 
 /**
- * Signs a token for each agent of some tickets of a match. A token reserves a seat in a world for the
+ * Signs a token for each agent of the given tickets of a match. A token reserves a seat in the world, for a
  * time that the profile sets.
  */
 export async function reserve(
@@ -66,12 +66,12 @@ export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
   return teams.flatMap(({ tickets }) => tickets);
 }
 
-/** Returns the number of seats of some tickets of a match. */
+/** Returns the number of seats of the given tickets of a match. */
 export function seatsOf({ parties }: Pick<Match, "parties">, tickets: readonly string[]): number {
   return tickets.reduce((sum, id) => sum + (parties?.[id] ?? 1), 0);
 }
 
-/** Returns the property `parties` of a match: the sizes of the parties among `tickets`, and those in `known`. */
+/** Returns the property `parties` of a match: the parties in `known`, and the parties among `tickets`. */
 export function partiesOf(
   tickets: readonly Pick<Ticket, "id" | "partySize">[],
   known: Match["parties"] = {},

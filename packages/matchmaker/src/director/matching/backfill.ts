@@ -10,7 +10,7 @@ import { commit, type DirectorContext } from "../context.ts";
 import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
 import { announce, assigned, partiesOf, reserve, rosterOf, seatsOf } from "./assignments.ts";
 
-/** Fills the open seats of live matches, oldest match first, with tickets in matching order. */
+/** Fills the open seats of live matches with tickets in matching order. The oldest match is filled first. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {
   const { replica, matchIndex } = context;
   const pools = new Map<string, Map<string, WaitingTicket[]>>();
@@ -53,10 +53,14 @@ function lastReports({ replica }: DirectorContext): (world: World) => ReportedWo
 }
 
 /**
- * Returns the number of free seats of a world. Used seats are the seats of the match's tickets, joined or
- * not, and one seat for each guest (an agent without a ticket). If the server does not report guests, their
- * number is the number of agents minus the seats of the tickets that are inside. A ticket is inside if
- * any agent of its party is in the world. Without join tokens, every ticket of the match counts as inside.
+ * Returns the number of free seats of a world. Used seats are:
+ *
+ * - the seats of the match's tickets, also of tickets whose agents have not joined yet;
+ * - one seat for each guest (an agent without a ticket).
+ *
+ * If the server does not report guests, they are estimated: the agents in the world, minus the seats of the
+ * tickets that are inside. A ticket is inside if any agent of its party is in the world. Without join tokens,
+ * every ticket of the match counts as inside.
  */
 function freeSeats(
   { seats }: World,
@@ -160,8 +164,7 @@ async function fill(
     }
     return [put("ticket", ticket.value.id, ticket, assigned(ticket.value, filled, seat))];
   });
-  // The world must be unchanged: a draining world accepts no agents. After a conflict the next tick
-  // retries.
+  // The commit contains the world so that it fails if the world has begun to drain. The next tick then retries.
   const made = await commit(context, [
     put("match", filled.id, match, filled),
     put("world", world.value.id, world, world.value),
@@ -181,8 +184,8 @@ async function fill(
 }
 
 /**
- * Returns the first unused ticket, in matching order, that fits; searches one pool, or all pools if
- * `pool` is undefined. The ticket may also be in other pools.
+ * Returns the first unused ticket, in matching order, that fits. Searches only `pool`, or all pools if `pool`
+ * is undefined.
  */
 function take(
   { replica, matchIndex }: DirectorContext,
@@ -205,7 +208,7 @@ function take(
     }
     const { first, tickets } = best;
     tickets.splice(tickets.indexOf(first), 1);
-    // The ticket may have been chosen from another pool, or for an earlier match.
+    // The ticket may already have been chosen from another pool, or for an earlier match.
     const stored =
       !used.has(first.id) && matchIndex.waiting.has(first.id)
         ? replica.get("ticket", first.id)

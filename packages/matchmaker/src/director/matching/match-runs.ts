@@ -11,19 +11,19 @@ import { Proposals } from "./proposals.ts";
 /** Time for which reading proposals may block the event loop. */
 const sliceMs = 5;
 /**
- * Most abandoned calls of a profile's function that may be pending. At this number, the function is not
- * called again until one of them settles.
+ * Maximum number of abandoned calls of a profile's function that may be pending. At this number, the function
+ * is not called again until one of the calls settles.
  */
 const maxAbandoned = 3;
 
 /** The run of one profile's function. */
 interface Run {
   /**
-   * The profile that the run was started for, compared by reference: putting a profile creates a new
-   * object.
+   * The profile that the run was started for. It is compared by reference, because a profile that is put again
+   * is a new object.
    */
   readonly profile: Profile;
-  /** The proposals of the run; undefined until it has ended. */
+  /** The proposals of the run; undefined until the run has ended. */
   proposals: readonly Proposal[] | undefined;
   readonly startedMs: number;
   /** Revision of the tickets when the run started. */
@@ -48,9 +48,9 @@ export class MatchRuns {
   }
 
   /**
-   * Returns the ready proposals of a profile, at most `most`. If no proposal is ready, starts a run,
-   * provided that tickets or profiles have changed or `tickMs` has passed since the last run started.
-   * A profile has one current run; runs that were abandoned may still be pending.
+   * Returns at most `most` ready proposals of a profile. If no proposal is ready, starts a run under one of
+   * two conditions: tickets or profiles have changed since the last run started, or `tickMs` has passed since
+   * then. A profile has one current run. Abandoned runs may still be pending.
    */
   take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
     const { matchIndex, settings, time } = this.#context;
@@ -83,7 +83,7 @@ export class MatchRuns {
     return [];
   }
 
-  /** Abandons the runs in progress, because this matchmaker no longer leads, or closes. */
+  /** Abandons the runs in progress. For use when this matchmaker no longer leads, or closes. */
   reset(): void {
     this.#ended.abort();
     this.#ended = new AbortController();
@@ -114,7 +114,7 @@ export class MatchRuns {
     });
   }
 
-  /** Requests at most `most` matches from a function, until it has no more or its time is over. Never rejects. */
+  /** Requests at most `most` matches from a function, until it ends or its time is over. Never rejects. */
   async #ask(
     profile: Profile,
     match: CustomMatchFunction,
@@ -131,8 +131,7 @@ export class MatchRuns {
     const late = pause(time, limitMs, signal).then((): "late" => "late");
     let isHeldUp = false;
     /**
-     * True if the run failed without a proposal, or blocked the process: then the function is not
-     * called again for a while.
+     * True if the run failed without a proposal, or blocked the process. The function then has a cooldown.
      */
     let hasFailed = false;
     let iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined;

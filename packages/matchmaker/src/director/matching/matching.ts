@@ -16,7 +16,7 @@ import { chosenOf, propose, proposeByRegion } from "./proposals.ts";
 
 /** Matches per commit. */
 const batchSize = 50;
-/** Time for which matches may be made without a pause for other work of the process. */
+/** Time for which making matches may block the event loop. */
 const sliceMs = 5;
 
 /** A match that is to be committed. */
@@ -29,9 +29,9 @@ interface Plan {
 }
 
 /**
- * Makes matches of waiting tickets as far as servers have room: proposes, evaluates, places, and
- * claims the tickets and the room of each match in one commit. While the store makes a commit, the
- * next matches are planned. Tickets for which no server has room keep waiting.
+ * Makes matches of waiting tickets as far as servers have room: proposes, evaluates and places matches. Then
+ * claims the tickets and the room of each match in one commit. While the store makes the commit, the next
+ * matches are planned. If no server has room for a match, its tickets keep waiting.
  */
 export async function makeMatches(
   context: DirectorContext,
@@ -109,7 +109,7 @@ export async function makeMatches(
 }
 
 /**
- * Commits plans together. Plans that conflict are dropped; their tickets wait for the next tick.
+ * Commits plans together. Plans that conflict are dropped, and their tickets wait for the next tick.
  */
 async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<void> {
   const { emit } = context;
@@ -128,8 +128,8 @@ async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<
     }
     // After a conflict the replica has the current records.
     const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
-    // If every plan is still current, the conflict was resolved in the meantime; the next tick plans
-    // these matches again.
+    // If every plan looks current, it is unknown which of them conflicted. So all plans are dropped, and the next
+    // tick plans the matches again.
     const next = fit.length === left.length ? [] : fit;
     for (const plan of left) {
       if (!next.includes(plan)) {
@@ -144,7 +144,7 @@ function isCurrent({ replica }: DirectorContext, change: Change): boolean {
   return (replica.get(change.kind, change.id)?.version ?? 0) === change.version;
 }
 
-/** Returns the spare worlds that matches of a profile can use, those created for the profile first. */
+/** Returns the spare worlds that matches of a profile can use. Worlds created for the profile are first. */
 function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
   const { replica, matchIndex } = context;
   const found: Stored<World>[] = [];
@@ -168,7 +168,7 @@ function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] 
   return found;
 }
 
-/** Returns the number of matches of a profile that each region has room for. */
+/** Returns, for each region, the number of a profile's matches that fit. */
 function roomByRegion(
   context: DirectorContext,
   placement: Placement,
@@ -213,7 +213,7 @@ async function planFor(
   const isAccepted = (region: string): boolean =>
     latencyLimit === undefined ||
     tickets.every((ticket) => acceptsRegion(latencyLimit, ticket, region, nowMs));
-  // A match of another profile may have used a spare world.
+  // A spare world may already be used by another match of this tick.
   const spare = spares
     .get(profile.name)
     ?.find(({ value }) => !usedSpares.has(value.id) && isAccepted(regionOf(context, value)));
@@ -234,7 +234,7 @@ async function planFor(
   return undefined;
 }
 
-/** Plans a match in an existing world; the match's tickets are assigned in the same commit. */
+/** Plans a match in an existing world. The commit that makes the match also assigns its tickets. */
 async function planInSpare(
   context: DirectorContext,
   profile: Profile,

@@ -14,10 +14,10 @@ interface Room {
   taken: number;
 }
 
-/** Servers of a world type and labels that have room; the ones with the fewest free seats are first. */
+/** Servers with room that have a world type and labels. Servers with the fewest free seats are first. */
 interface UsableRooms {
   readonly rooms: Room[];
-  /** `Placement.#placed` when the rooms were last sorted: if it has grown since, they must be sorted again. */
+  /** Value of `Placement.#placed` at the last sort. If `#placed` is greater now, the rooms must be sorted again. */
   placed: number;
 }
 
@@ -29,18 +29,18 @@ interface EstimatedLoad {
   readonly perWorld: number;
 }
 
-/** Time after the start of a world until the reports of its server contain its load. */
+/** Time after the start of a world until the server's load, as reported, includes the world. */
 const settlingMs = 10_000;
 
 /** Properties of a profile that decide where its worlds are placed. */
 export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "serverLabels">;
 
 /**
- * Places the worlds of one tick, each on one of the servers with room:
+ * Places the worlds of one tick on servers with room. The profile's policy chooses the server of a world:
  *
- * - `packed`: the server with the fewest free seats, so that other servers can be shut down;
- * - `spread-worlds`: the server with the greatest share of worlds free;
- * - `spread-agents`: the server with the greatest share of seats free;
+ * - `packed`: the server with the fewest free seats, so that other servers become empty and can be shut down;
+ * - `spread-worlds`: the server with the greatest share of its worlds free;
+ * - `spread-agents`: the server with the greatest share of its seats free;
  * - `spread-load`: the server with the lowest load.
  */
 export class Placement {
@@ -85,8 +85,8 @@ export class Placement {
   }
 
   /**
-   * Claims room for a world of a profile, in any region or in the given one, and returns its server;
-   * undefined if no server has room.
+   * Claims room for a world of a profile, in any region or in the given one. Returns the server, or undefined
+   * if no server has room.
    */
   take(placed: Placed, region?: string): ServerRecord | undefined {
     const { seats, placement } = placed;
@@ -132,9 +132,9 @@ export class Placement {
   }
 
   /**
-   * Returns the load of a server. Its reports do not yet contain the load of the worlds that it got a
-   * short time ago. Each of these worlds counts as the average of the server's other worlds, and at
-   * least as `1 / maxWorlds`, so that a burst of matches is not placed on one server.
+   * Returns the load of a server. The reported load does not yet include worlds that the server got a short
+   * time ago. So the load of each recent world is estimated: it is the average load of the server's earlier
+   * worlds, and at least `1 / maxWorlds`. Otherwise a burst of matches would be placed on one server.
    */
   #loadOf({ id, maxWorlds }: ServerRecord): EstimatedLoad | undefined {
     if (this.#loads.has(id)) {
@@ -157,7 +157,7 @@ export class Placement {
     return estimate;
   }
 
-  /** Moves a server that has fewer free seats to its new position, or drops it if it has no room left. */
+  /** Moves a server that now has fewer free seats to its new position, or drops a server without room. */
   #sink(rooms: Room[], room: Room): void {
     let at = rooms.indexOf(room);
     if (room.worlds === 0 || room.seats === 0) {
@@ -185,7 +185,7 @@ export class Placement {
         rooms.push({ server, worlds, seats, taken: 0 });
       }
     }
-    // Among servers with equally many free seats, an allocated one is first: it saves an allocation.
+    // Among servers with equally many free seats, allocated servers are first: they save an allocation.
     const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
     return rooms.sort(
       (a, b) => a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1),
@@ -207,7 +207,7 @@ export class Placement {
           hasLabels(server, serverLabels) &&
           this.#isUsable(server.id, worldType),
       );
-    // Since the last sort, worlds of other types, or for other labels, may have been placed on these servers.
+    // After the last sort, worlds of other types or labels may have been placed on these servers.
     usable = {
       rooms: rooms
         .filter(({ worlds, seats }) => worlds > 0 && seats > 0)

@@ -11,12 +11,12 @@ import { matchData } from "../../match-data.ts";
 import type { Profile } from "../../profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
 
-/** Maximum number of faults of one run of a match function that are reported individually. */
+/** Maximum number of faults that are reported individually for one run of a match function. */
 const maxFaults = 10;
 
 /**
  * Requests at most `most` matches of a profile from a built-in match function. Impossible proposals
- * are skipped; if the function throws, its earlier proposals are used.
+ * are skipped. If the function throws, its earlier proposals are used.
  */
 export function propose(
   context: DirectorContext,
@@ -56,10 +56,10 @@ export function propose(
 }
 
 /**
- * Requests matches from a built-in match function for each region separately, offering only the
+ * Requests matches from a built-in match function for each region separately. The function is offered only
  * tickets that accept the region.
  *
- * @param rooms Number of matches that each region has room for.
+ * @param rooms For each region, the number of matches that fit.
  */
 export function proposeByRegion(
   context: DirectorContext,
@@ -85,8 +85,8 @@ export function proposeByRegion(
 }
 
 /**
- * The proposals of one run of a match function. Impossible proposals are skipped, and the first ten of
- * them are reported individually.
+ * The proposals of one run of a match function. Impossible proposals are skipped. The first ten impossible
+ * proposals are reported individually.
  */
 export class Proposals {
   readonly made: Proposal[] = [];
@@ -179,7 +179,7 @@ export class Proposals {
 }
 
 /**
- * Returns the proposals to turn into matches, in order; none in this tick if the evaluation fails.
+ * Returns the proposals that become matches, in order. If the evaluation fails, returns no proposals.
  */
 export function chosenOf(context: DirectorContext, proposals: readonly Proposal[]): Proposal[] {
   const bad = (error: unknown): void =>

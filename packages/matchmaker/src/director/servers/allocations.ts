@@ -19,8 +19,8 @@ export class Allocations {
   /**
    * Allocates a server. Worlds that wait for the same server share one call.
    *
-   * @returns The reason why the server cannot be allocated now; undefined if it is allocated, or need
-   *   not be.
+   * @returns The reason why the server cannot be allocated now; undefined if the server is allocated, or
+   *   need not be.
    * @throws StoreError if the allocation cannot be recorded.
    */
   async allocate(server: ServerRecord): Promise<string | undefined> {

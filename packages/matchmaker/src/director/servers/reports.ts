@@ -17,7 +17,7 @@ import {
 } from "../outcomes.ts";
 import { isEmpty } from "./presence.ts";
 
-/** Processes a server's report: agents that joined or left, and worlds that ended. */
+/** Processes a server's report: finds agents that joined or left, and worlds that ended. */
 export async function takeReport(context: DirectorContext, serverId: string): Promise<void> {
   const { replica, matchIndex } = context;
   const server = replica.get("server", serverId)?.value;
@@ -43,8 +43,8 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
 
 /**
  * Returns true if a world that is missing in a report has ended. A report that arrives late may be
- * older than the world. So the world has ended only if an earlier report contained it, or if it was
- * opened at least a lease before the report arrived.
+ * older than the world. So the world has ended only if an earlier report contained the world, or if the world
+ * was opened at least `serverLeaseMs` before the report arrived.
  */
 function hasEnded(
   { reportedWorlds, settings }: DirectorContext,
@@ -87,8 +87,8 @@ async function takeWorld(
     let left: Match = match.value;
     for (const ticket of ticketsOf(replica, match.value)) {
       const { id, state, assignment } = ticket.value;
-      // A party has left when its server reports that the party has left, or when none of its agents is
-      // inside and none can join.
+      // A party has left if the server reports that it has left, or if none of its agents is inside or can still
+      // join.
       const isExpected = isPartyExpected(ticket.value, report.receivedMs);
       if (state === "assigned" && inside.has(id)) {
         changes.push(put("ticket", id, ticket, { ...ticket.value, state: "joined" }));
@@ -133,7 +133,7 @@ function withPresence(world: World, seen: ReportedWorld, nowMs: number): World {
   return { ...world, emptySinceMs, used };
 }
 
-/** Ends a world that its server no longer has, although the matchmaker did not destroy it. */
+/** Ends a world that its server no longer has, although the matchmaker did not destroy the world. */
 async function worldVanished(context: DirectorContext, world: World): Promise<void> {
   const { replica, matchIndex } = context;
   const profile = profileOfWorld(matchIndex, replica, world);

@@ -9,9 +9,9 @@ import { lostFate, profileOfWorld, worldEnded } from "../outcomes.ts";
 const batchSize = 50;
 
 /**
- * Detects silent servers. A server's lease starts when this process sees its report, and runs on this
- * process's own clock: clocks of other machines do not matter. Time does not count while the store is
- * unavailable, or while this process (perhaps with its machine) stands still.
+ * Detects silent servers. A server's lease starts when this process sees a report of the server. The lease
+ * runs on this process's own clock, so the clocks of other machines do not matter. Time does not count while
+ * the store is unavailable, or while this process (perhaps with its machine) stands still.
  */
 export class ServerWatch {
   readonly #context: DirectorContext;
@@ -27,7 +27,7 @@ export class ServerWatch {
     this.#seen.clear();
   }
 
-  /** Marks silent servers as lost, and removes lost servers whose time to return is over. */
+  /** Marks silent servers as lost. Removes lost servers that have not returned in time. */
   async check(): Promise<void> {
     const { replica, settings, time } = this.#context;
     this.#discountStandstill();
@@ -53,8 +53,8 @@ export class ServerWatch {
   }
 
   /**
-   * Discounts the time for which this process stood still: the part of the time since the last check
-   * that exceeds a third of a lease.
+   * Discounts the time for which this process stood still. If the last check was more than a third of a
+   * lease ago, the time beyond that third does not count as silence of servers.
    */
   #discountStandstill(): void {
     const { settings, time } = this.#context;
@@ -94,8 +94,8 @@ export class ServerWatch {
   }
 
   /**
-   * Marks a server as gone, ends its worlds, and then deletes the server. If this matchmaker stops
-   * halfway, the next leader continues.
+   * Marks a server as gone, then ends its worlds, and then deletes the server. If this matchmaker stops before
+   * the last step, the next leader continues.
    */
   async #remove({ id, epoch, address }: ServerRecord): Promise<void> {
     const { replica, matchIndex, servers, emit } = this.#context;

@@ -7,14 +7,14 @@ import type { WorldTasks } from "../worlds/world-tasks.ts";
 const trustMs = 1_000;
 
 /**
- * Servers that may be dead although their leases last: they get no agents until they have answered,
- * or reported again. A server becomes suspect if an agent with a seat cancels its ticket, or if the
- * server does not answer a create.
+ * Servers that may be dead although their leases have not expired. A suspect server gets no agents until it
+ * answers or reports again. A server becomes suspect if an agent with a seat on it cancels its ticket, or if
+ * the server does not answer a create.
  */
 export class Suspicion {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Servers that became suspect, each with the version of its last report at that time. */
+  /** Suspect servers, each with the version of the last report that it had sent when it became suspect. */
   readonly #suspects = new Map<string, number>();
   /** Time of each server's last answer. */
   readonly #answered = new Map<string, number>();

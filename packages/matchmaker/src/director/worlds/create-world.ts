@@ -22,9 +22,9 @@ const starting = "start creates";
 const storeRetryMs = 200;
 
 /**
- * Starts the creates that are due: for placed matches, including those that another leader placed,
- * and for worlds created ahead. Many creates are started one burst after another, while the next ticks
- * already make matches. A create that succeeds is followed at once by the next one on its server.
+ * Starts the creates that are due: for placed matches, including matches that another leader placed, and for
+ * spare worlds. Many creates are started in bursts, and ticks may run between two bursts. When a create
+ * succeeds, the next create on the same server starts immediately.
  */
 export function startCreates(context: DirectorContext, tasks: WorldTasks): void {
   if (!tasks.isRunning(starting)) {
@@ -34,7 +34,7 @@ export function startCreates(context: DirectorContext, tasks: WorldTasks): void 
 
 async function startInBursts(context: DirectorContext, tasks: WorldTasks): Promise<void> {
   let started = 0;
-  // Includes worlds that are placed in the meantime.
+  // The iteration also visits worlds that ticks place between two bursts.
   for (const [serverId, worldIds] of context.matchIndex.creatingOn) {
     for (const worldId of worldIds) {
       if (tasks.creatingOn(serverId) >= context.settings.maxCreatesPerServer) {
@@ -56,7 +56,7 @@ async function startInBursts(context: DirectorContext, tasks: WorldTasks): Promi
   }
 }
 
-/** Starts the create of a world unless it is in progress. Returns true if it was started. */
+/** Starts the create of a world unless it is already in progress. Returns true if the create was started. */
 function startIfDue(context: DirectorContext, tasks: WorldTasks, worldId: string): boolean {
   const { replica } = context;
   const world = replica.get("world", worldId)?.value;
@@ -78,7 +78,7 @@ function startIfDue(context: DirectorContext, tasks: WorldTasks, worldId: string
   return true;
 }
 
-/** Starts the first create that is due on a server, unless another matchmaker leads. */
+/** Starts the first create that is due on a server, if this matchmaker still leads. */
 function startNext(context: DirectorContext, tasks: WorldTasks, serverId: string): void {
   if (context.lease() === undefined) {
     return;
@@ -133,7 +133,7 @@ async function createWorld(
     emit({ kind: "world-created", serverId: server.id, worldName: name });
     return;
   }
-  // No match waits for the world any more.
+  // The world is not needed: its record is gone, or another leader has changed the record.
   await servers.destroy(server, name, settings.worldCallMs).catch((error: unknown) => {
     if (isGone(error)) {
       return;
@@ -143,9 +143,9 @@ async function createWorld(
 }
 
 /**
- * Allocates the server of a world. If that fails, the tickets wait again.
+ * Allocates the server of a world. If the allocation fails, the world's tickets wait again.
  *
- * @returns True if the world is now to be created.
+ * @returns True if the world can be created now.
  */
 async function isAllocated(
   context: DirectorContext,
@@ -165,8 +165,10 @@ async function isAllocated(
 }
 
 /**
- * Commits that a world exists, and assigns the tickets of its match in the same commit. While the
- * store is unavailable it retries; the record shows whether an earlier attempt succeeded.
+ * Commits that a world exists, and assigns the tickets of its match in the same commit. Retries while the
+ * store is unavailable. The world's record shows whether an earlier attempt succeeded.
+ *
+ * @returns False if the world is not needed and must be destroyed.
  */
 async function opened(
   context: DirectorContext,
@@ -210,8 +212,8 @@ async function opened(
       if (known && error.reason === "fenced") {
         return replica.get("world", world.id)?.value.name === world.name;
       }
-      // It is unknown whether the commit was made. If it was not, the world is orphaned, and the new
-      // leader finds it in reports.
+      // It is unknown whether the commit was made. If the commit was not made, the world is orphaned, and the
+      // next leader finds the world in reports.
       if (!known && context.lease() === undefined) {
         return true;
       }
@@ -308,7 +310,7 @@ async function createFailed(
   });
 }
 
-/** Reverts a placement: removes the world and its match, and applies `fate` to each ticket. */
+/** Reverts a placement: removes the world and its match, and applies `fate` to each of the match's tickets. */
 async function unplace(
   context: DirectorContext,
   worldId: string,

@@ -7,7 +7,7 @@ import { change, type DirectorContext } from "../context.ts";
 import { ended, hasPlayed, requeued, worldEnded } from "../outcomes.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
-/** Starts the destroys that are due, including those that another leader began. */
+/** Starts the destroys that are due, including destroys that another leader began. */
 export function startDestroys(context: DirectorContext, tasks: WorldTasks): void {
   const { replica, matchIndex } = context;
   for (const worldId of matchIndex.destroying) {
@@ -56,8 +56,8 @@ async function destroyWorld(
 }
 
 /**
- * Starts the reset of a world. The reset is committed before the call, so that a call whose outcome
- * is unknown is not repeated.
+ * Starts the reset of a world. The reset is committed before the call to the server. So if the outcome of the
+ * call is unknown, the call is not repeated.
  */
 export function startReset(
   context: DirectorContext,

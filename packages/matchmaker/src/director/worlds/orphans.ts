@@ -8,16 +8,16 @@ import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Adopts worlds that a server started with, and destroys orphaned worlds: other reported worlds without
- * a record, such as a world whose create had an unknown outcome. An orphaned world is destroyed once it
- * has been known for `orphanMs` and has no agents.
+ * Handles reported worlds without a record. A world that its server started with is adopted. Any other such
+ * world is orphaned: for example, the outcome of its create was unknown. An orphaned world is destroyed once
+ * it has been known for `orphanMs` and has no agents.
  */
 export class Orphans {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Time when each orphaned world was first seen in a report. */
+  /** Time at which each orphaned world was first seen in a report. */
   readonly #seen = new Map<string, number>();
-  /** Worlds that were adopted or destroyed, until reports no longer contain them. */
+  /** Worlds that were adopted or destroyed. Each is kept until reports no longer contain the world. */
   readonly #handled = new Set<string>();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
@@ -36,7 +36,7 @@ export class Orphans {
         if (matchIndex.worldNamed(server.id, world.name) !== undefined) {
           continue;
         }
-        // A report may still contain a world that has ended since.
+        // A report may still contain a world that has already been handled and has ended.
         if (this.#handled.has(key)) {
           continue;
         }
@@ -59,7 +59,7 @@ export class Orphans {
     }
   }
 
-  /** Forgets all observations, because this matchmaker has just become the leader. */
+  /** Forgets all observations. For use when this matchmaker becomes the leader. */
   reset(): void {
     this.#seen.clear();
     this.#handled.clear();

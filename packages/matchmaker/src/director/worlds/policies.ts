@@ -37,7 +37,7 @@ async function follow(
   serverDrains: boolean,
 ): Promise<void> {
   const { replica, matchIndex } = context;
-  // The report may be older than the world, and be about an earlier world of the same name.
+  // A report that is older than the world may be about an earlier world of the same name.
   if (report.receivedMs < world.openedMs) {
     return;
   }
@@ -60,7 +60,7 @@ async function follow(
   }
 }
 
-/** Returns true if the policy ends a world now. */
+/** Returns true if a world is to end now, according to its policy. */
 function isOver(
   context: DirectorContext,
   world: World,
@@ -87,12 +87,12 @@ function isOver(
   return idleMs >= policy.destroyWhenIdleMs;
 }
 
-/** Returns true if a world has no agent inside, and no assigned agent that may still join. */
+/** Returns true if no agent is in a world, and no assigned agent may still join it. */
 function isVacant({ replica }: DirectorContext, world: World, seen: ReportedWorld): boolean {
   if (!isEmpty(seen)) {
     return false;
   }
-  // Without join tokens the matchmaker does not know which agents have joined: any join counts.
+  // Without join tokens, any join counts, because the matchmaker does not know which agents have joined.
   if (replica.get("server", world.serverId)?.value.joinTokens !== true && world.used) {
     return true;
   }

@@ -6,8 +6,7 @@ import type { Placement } from "../matching/placement.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
 /**
- * Creates the spare worlds that profiles request ahead of their matches, as far as servers have room,
- * and ends surplus spare worlds.
+ * Creates the spare worlds that profiles request, as far as servers have room. Ends surplus spare worlds.
  */
 export async function precreate(
   context: DirectorContext,

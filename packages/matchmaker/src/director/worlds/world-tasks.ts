@@ -3,7 +3,7 @@ import { Counts, type TimeSource, toError } from "@dm-env-rpc/transport/internal
 import type { Emit } from "../../events.ts";
 import { isStoreError } from "../../store/store.ts";
 
-/** Most doublings of a cooldown after failures in a row. */
+/** Maximum number of times that failures in a row double a cooldown. */
 const maxDoublings = 5;
 
 /** Calls to servers in flight, and cooldowns after failures. */
@@ -27,13 +27,13 @@ export class WorldTasks {
   }
 
   /**
-   * Starts a task that is in flight until its promise settles. If the promise rejects, emits the error,
-   * unless another matchmaker leads by now (`fenced`); a later tick retries the work.
+   * Starts a task. It is in flight until its promise settles. If the promise rejects, the error is emitted,
+   * except the error `fenced`: another matchmaker leads by now. A later tick retries the work.
    */
   start(key: string, run: () => Promise<void>): void {
     const task = run()
       .catch((error: unknown) => {
-        // The new leader continues this work.
+        // The new leader continues the work.
         if (isStoreError(error, "fenced")) {
           return;
         }
@@ -48,8 +48,8 @@ export class WorldTasks {
   }
 
   /**
-   * Starts a task that creates a world on a server. Then calls `next`, unless the task has failed or these tasks have been
-   * stopped.
+   * Starts a task that creates a world on a server. When the task has succeeded, calls `next`, unless `stop` was
+   * called.
    */
   startCreate(worldId: string, serverId: string, run: () => Promise<void>, next: () => void): void {
     const ended = this.#creating.add(serverId);
@@ -61,7 +61,7 @@ export class WorldTasks {
     });
   }
 
-  /** Lets creates end without a next one. */
+  /** From now on, a create that succeeds does not start the next create. */
   stop(): void {
     this.#isStopped = true;
   }
@@ -91,7 +91,7 @@ export class WorldTasks {
     this.#cooldowns.delete(key);
   }
 
-  /** Forgets cooldowns that have long been over. */
+  /** Forgets cooldowns that ended long ago. */
   sweep(): void {
     const now = this.#time.now();
     for (const [key, { untilMs }] of this.#cooldowns) {
