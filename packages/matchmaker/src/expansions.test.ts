@@ -46,7 +46,7 @@ describe("a pool's filter", () => {
     expect(await fleet.states([id])).toEqual(["ASSIGNED"]);
   });
 
-  it("without drop_after never accepts a ticket that fails it, and no filter accepts a ticket that has ended", async () => {
+  it("without drop_after never accepts a ticket that lacks its field, and with drop_after does not accept a ticket that has ended", async () => {
     const pools = [
       fromJson(PoolSchema, { name: "never", tagPresentFilters: [{ tag: "night" }] }),
       fromJson(PoolSchema, {

@@ -97,7 +97,7 @@ describe("on the network", () => {
       const two = matchmakerClient(matchmakers, patience);
       const [{ ticketId }] = await Promise.all([one.findMatch(), two.findMatch()]);
       // Each client calls the silent matchmaker first. While this machine stalls, the other matchmaker may
-      // seem silent, too.
+      // also seem silent.
       const get = () => matchmakerClient(matchmakers, patience).get(ticketId);
       await expect.poll(() => get().catch(String)).toMatchObject({ ticketId, state: "assigned" });
     }

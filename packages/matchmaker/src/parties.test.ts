@@ -137,7 +137,7 @@ describe("the seats of a party", () => {
     expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
-  it("are all counted, besides the seat of a guest, while an agent of the party is absent", async () => {
+  it("all count as used while one agent of the party is absent, and a guest's seat counts in addition", async () => {
     await using fleet = await Fleet.open({ profiles: [four] });
     await fleet.serve("a", { maxWorlds: 1 });
     const [party = ""] = await fleet.tickets(1, { partySize: 2 });
@@ -155,7 +155,7 @@ describe("the seats of a party", () => {
     expect(await fleet.states([next])).toEqual(["ASSIGNED"]);
   });
 
-  it("are held, once its ticket is cancelled, until all of its tokens have expired and none of its agents is inside", async () => {
+  it("are held after its ticket is cancelled until all of the ticket's tokens have expired and no agent of the party is inside", async () => {
     await using fleet = await Fleet.open({ profiles: [four] });
     await fleet.serve("a");
     const [party = ""] = await fleet.tickets(1, { partySize: 2 });

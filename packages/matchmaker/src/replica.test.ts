@@ -20,7 +20,7 @@ function followed(onPage: (page: Changes) => Promise<void>) {
   return { inner, replica: new Replica(store) };
 }
 
-it("a replica reads what others have committed, and of its own commits only the records that others have changed since", async () => {
+it("a replica reads the commits of others, and skips its own commits except for records that others have changed later", async () => {
   const pages: Changes[] = [];
   const { inner, replica } = followed(async (page) => {
     pages.push(page);

@@ -78,7 +78,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     leave(server, first);
     await fleet.pass(1_000);
     expect(await fleet.states([third])).toEqual(["ASSIGNED"]);
-    // An agent that merely leaves makes the server suspect only until it has answered.
+    // If an agent merely leaves, the server is suspect only until the server has answered.
     const [fourth = ""] = await fleet.tickets(1);
     await fleet.pass(2_000);
     leave(server, second);
@@ -138,7 +138,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     );
   });
 
-  it("a world that no matchmaker created is adopted if its server started with it, otherwise destroyed once", async () => {
+  it("a world that no matchmaker created is adopted if its server started with the world, and is otherwise destroyed once", async () => {
     await using data = await kind.createData();
     await using fleet = await fleetOn(data);
     const server = fleet.servers.add(new SimulatedServer("a"));

@@ -36,7 +36,7 @@ async function open() {
   return { replica, other, ends, lost, endIn, told };
 }
 
-it("an end whose commit had an unknown outcome is reported once the replica sees it", async () => {
+it("an end whose commit had an unknown outcome is reported when the replica reads the end", async () => {
   const { replica, ends, lost, endIn, told } = await open();
   lost.push("made");
   await expect(ends.commit([endIn(replica)])).rejects.toThrow("the response was lost");
@@ -47,7 +47,7 @@ it("an end whose commit had an unknown outcome is reported once the replica sees
   expect(told()).toEqual(["failed"]);
 });
 
-it("an end that another process commits is not reported here if the commit of this process was not made", async () => {
+it("if this process's commit was not made and another process ends the ticket, this process reports no end", async () => {
   const { replica, other, ends, lost, endIn, told } = await open();
   lost.push("not made");
   await expect(ends.commit([endIn(replica)])).rejects.toThrow("the response was lost");
@@ -60,7 +60,7 @@ it.each([
   ["at the same time", startMs],
   ["later", startMs + 20],
 ])(
-  "if a commit of an end has an unknown outcome, and another commit repeats the end %s, one end is reported",
+  "an end is reported once if the outcome of its commit is unknown and the end is committed again %s",
   async (_, endedMs) => {
     for (const outcome of ["made", "not made"] as const) {
       const { replica, ends, lost, endIn, told } = await open();
@@ -73,14 +73,14 @@ it.each([
   },
 );
 
-it("once another change shows that the commit was not made, a later end of another process is not taken for it", async () => {
+it("after another change shows that this process's commit was not made, an end that another process commits is not reported", async () => {
   const { replica, other, ends, lost, endIn, told } = await open();
   lost.push("not made");
   await expect(ends.commit([endIn(replica)])).rejects.toThrow("the response was lost");
   const changed = waitingTicket("mine", { attempts: 1 });
   await other.commit([put("ticket", "mine", other.get("ticket", "mine"), changed)]);
   await replica.sync();
-  // Another process ends it at the same time by chance.
+  // By chance, another process ends the ticket at the same time.
   await other.commit([endIn(other)]);
   await replica.sync();
   expect(told()).toEqual([]);

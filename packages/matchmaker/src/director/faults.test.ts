@@ -110,7 +110,7 @@ describe("the director's loop", () => {
     expect(first.events).toHaveLength(before);
   });
 
-  it("renews its lease, so that it never has to acquire it again", async () => {
+  it("renews its lease, so that it need not acquire the lease again", async () => {
     const settings = { leaderLeaseMs: 6_000 };
     await using scene = await faulty({ run: true, settings });
     const { fleet, faults } = scene;
@@ -196,7 +196,7 @@ describe("a director that loses the lead", () => {
     expect(callsOf(fleet, "destroy")).toEqual([`destroy a/${name}`]);
   });
 
-  it("ends a world that was reported under its earlier lead and is no longer reported", async () => {
+  it("ends a world that was reported under its earlier lead and is missing in reports under its new lead", async () => {
     await using scene = await faulty({ profiles: [profile({ count: 1 })] });
     const { fleet } = scene;
     const server = await fleet.serve("a");
@@ -233,7 +233,7 @@ describe("an unavailable store", () => {
     expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
-  it("does not end a matchmaker's lead before its lease expires", async () => {
+  it("does not end a matchmaker's lead before the matchmaker's lease expires", async () => {
     await using scene = await faulty({ settings: { leaderLeaseMs: 6_000 } });
     const { fleet, faults } = scene;
     await fleet.matchmaker.tick();
@@ -408,7 +408,7 @@ describe("a world that was created while its store failed", () => {
     expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
-  it("is destroyed if another matchmaker leads, which creates its own world", async () => {
+  it("is destroyed if another matchmaker leads by then and creates its own world", async () => {
     await using scene = await creating();
     const { fleet, faults, server, ids, release } = scene;
     faults.ofCommit = (changes) => (isOpening(changes) ? fencedError() : undefined);
@@ -422,7 +422,7 @@ describe("a world that was created while its store failed", () => {
     expect([...server.worlds.keys()]).toEqual(["gridworld-2"]);
   });
 
-  it("is kept if another matchmaker leads, and the record was committed before", async () => {
+  it("is kept if another matchmaker leads by then, but the world's record was committed before", async () => {
     await using scene = await creating();
     const { fleet, faults, ids, release } = scene;
     faults.ofResponse = (changes) => (isOpening(changes) ? fencedError() : undefined);

@@ -85,7 +85,7 @@ describe("parties", () => {
     expect(matches(byCount(4), { pool })).toEqual([[["trio", "solo"]], [["pair", "other pair"]]]);
   });
 
-  it("do not keep other tickets waiting if no tickets complete the match of a party", () => {
+  it("wait for tickets that complete their match, while other tickets are matched", () => {
     expect(matches(byCount(4), { pool: pool.slice(0, 3) })).toEqual([[["pair", "other pair"]]]);
   });
 

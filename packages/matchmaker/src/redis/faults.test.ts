@@ -343,7 +343,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     );
   });
 
-  it("a Redis that is restored from an older state makes readers start over, and refuses commits planned before", async () => {
+  it("a Redis that is restored from an older state makes readers start over, and refuses commits that were planned before the restore", async () => {
     const prefix = `{${randomUUID()}}:`;
     await using one = await insist(() => redisStore({ url: redis.url, prefix, commandMs: 60_000 }));
     await using two = await insist(() => redisStore({ url: redis.url, prefix, commandMs: 60_000 }));
@@ -369,7 +369,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     expect(await one.changes(page.position, 100)).toMatchObject({ reset: false, entries: [] });
   });
 
-  it("a replica forgets its own commits that Redis has lost, even if it has read none since", async () => {
+  it("a replica forgets its own commits that Redis has lost, even if it has read nothing since it made them", async () => {
     await using store = await insist(() => redisStore({ url: redis.url, prefix: randomUUID() }));
     const losses: number[] = [];
     const replica = new Replica(store, (records) => losses.push(records));
@@ -493,7 +493,7 @@ if (noOpenssl !== undefined) {
 }
 
 describe.skipIf(!hasRedis || noOpenssl !== undefined)("a Redis with TLS", () => {
-  it("accepts clients with a certificate of its authority, and presents one itself", async () => {
+  it("accepts clients with a certificate of its authority, and presents its own certificate", async () => {
     const { authority, server, operator } = makeCertificates();
     const folder = await mkdtemp(join(tmpdir(), "dm-env-rpc-redis-tls-"));
     const at = (name: string): string => join(folder, name);
@@ -560,14 +560,14 @@ async function create({ frontend }: Running, count: number): Promise<string[]> {
 }
 
 /**
- * Returns the matchmakers that lead. For a moment, no matchmaker may lead, or two may lead if a
- * matchmaker that stood still has not noticed its successor.
+ * Returns the matchmakers that lead. During a change of leaders, no matchmaker may lead. Two may lead for a
+ * moment, if a matchmaker that stood still has not yet noticed its successor.
  */
 function leaders(...running: readonly Running[]): Running[] {
   return running.filter(({ matchmaker }) => matchmaker.isLeading);
 }
 
-/** Retries until a call succeeds, as clients do; the calls can be repeated safely. */
+/** Retries until a call succeeds, as clients do. The call must be safe to repeat. */
 async function insist<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { ExpiringKeys } from "./expiring-keys.ts";
 
-it("remembers keys until they expire, and above a thousand keys at most twice the valid ones", () => {
+it("ExpiringKeys remembers each key until it expires; beyond a thousand keys, remembers at most twice as many as are valid", () => {
   let nowMs = 0;
   const keys = new ExpiringKeys(() => nowMs);
   let most = 0;
@@ -17,7 +17,7 @@ it("remembers keys until they expire, and above a thousand keys at most twice th
   expect(keys.has("0")).toBe(false);
 });
 
-it("remembers a key in the millisecond in which it expires", () => {
+it("ExpiringKeys remembers a key in the millisecond in which it expires", () => {
   let nowMs = 0;
   const keys = new ExpiringKeys(() => nowMs);
   keys.add("first", 5);
@@ -28,7 +28,7 @@ it("remembers a key in the millisecond in which it expires", () => {
   expect([keys.has("first"), keys.size]).toEqual([true, 1]);
 });
 
-it("does not search for expired keys while it has fewer than 1,024 keys", () => {
+it("ExpiringKeys does not search for expired keys while it has fewer than 1,024 keys", () => {
   let nowMs = 0;
   const keys = new ExpiringKeys(() => nowMs);
   for (let count = 0; count < 1_023; count++) {
@@ -40,7 +40,7 @@ it("does not search for expired keys while it has fewer than 1,024 keys", () => 
   expect(keys.size).toBe(1);
 });
 
-it("forgets a key that is deleted", () => {
+it("ExpiringKeys forgets a key that is deleted", () => {
   const keys = new ExpiringKeys(() => 0);
   keys.add("one", 1);
   keys.delete("one");

@@ -73,7 +73,7 @@ describe("a registration", () => {
     expect(registry.renewals).toHaveLength(3);
   });
 
-  it("reports a change immediately, and changes that follow within 50 ms together", async () => {
+  it("reports a change immediately, and the changes of the next 50 ms in one report", async () => {
     const registry = new Registry();
     await using registration = registry.open();
     await registration.registered;
@@ -146,7 +146,7 @@ describe("a registration", () => {
     expect(failures()).toHaveLength(2);
   });
 
-  it("reports how many agents have no ticket, unless agents need no tokens", async () => {
+  it("reports the number of agents without a ticket if agents need tokens", async () => {
     const { registry, token } = await issuing();
     const served = { ...world, agents: 3 };
     registry.worlds.push(served);
@@ -225,7 +225,7 @@ describe("a registration", () => {
     },
   );
 
-  it("registers again immediately if its lease is lost, and waits first if the new lease is lost in its first term", async () => {
+  it("registers again immediately if its lease is lost, but waits first if the new lease is lost within its first term", async () => {
     const registry = new Registry();
     registry.worlds.push(world);
     await using registration = registry.open();
@@ -298,7 +298,7 @@ describe("a registration", () => {
     expect(registry.renewals).toMatchObject([{ reportNumber: 2n, epoch: 7n }]);
   });
 
-  it("sends its last report to each matchmaker once until one answers", async () => {
+  it("that closes sends its last report to one matchmaker after the other until one answers, and to none twice", async () => {
     const registry = new Registry();
     const registration = registry.open();
     await registration.registered;

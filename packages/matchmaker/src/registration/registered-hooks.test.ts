@@ -59,7 +59,7 @@ describe("an event of a registered server's world", () => {
     },
   );
 
-  it("that starts a sequence is reported within a second, together with the others of that second", async () => {
+  it("that starts a sequence is reported within a second, together with all sequences that start in that second", async () => {
     const { registry, registered, emit } = await open();
     for (let round = 1; round <= 2; round++) {
       emit("sequence-started");
@@ -133,7 +133,7 @@ describe("a registered server that closes", () => {
     expect(registry.time.timers).toBe(0);
   });
 
-  it("deregisters at the end of its grace period, or of the shorter one of a later call", async () => {
+  it("deregisters at the end of its grace period, or earlier if a later call shortens the grace period", async () => {
     for (const later of [undefined, 1_000]) {
       const { registry, registered } = await open();
       const closing = registered.close({ graceMs: 10_000 });

@@ -42,7 +42,7 @@ it("a seat has the team, role, match id and data of its agent", async () => {
   expect(key).toBe("one");
 });
 
-it("a seat that its world holds is taken once more, even with an expired token, but only by its own agent", async () => {
+it("a seat that its world holds is taken one more time, even with an expired token, but only by the seat's own agent", async () => {
   const { seats, pass } = open();
   const held = await seats.take("one", "world");
   const other = await seats.take("two", "world");
@@ -98,7 +98,7 @@ it("a party has left once its last agent has left, even if a report was sent in 
   expect(seats.leftFrom("world")).toEqual(["party"]);
 });
 
-it("agentsIn counts each agent that took a seat and has not left or been refused, and each agent of a party", async () => {
+it("agentsIn counts each agent, also of a party, that took a seat and has neither left nor been refused", async () => {
   const { seats } = open({ partySize: 3 });
   expect(seats.agentsIn("world")).toBe(0);
   const [first, second] = [

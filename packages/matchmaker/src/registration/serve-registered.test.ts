@@ -82,7 +82,7 @@ describe("a registered server", () => {
     await registered.registration.registered;
   });
 
-  it("that closes receives no more agents, and its agents' tickets end as they leave", async () => {
+  it("that closes receives no more agents, and each ticket ends when its agent leaves", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using registered = await serveCounting(served.url);
     const agents = await playing(served.url);
@@ -141,7 +141,7 @@ describe("a registered server", () => {
 });
 
 describe("an address that two servers register with", () => {
-  it("belongs to the server that answers there; the other receives an error and retries with a growing delay", async () => {
+  it("belongs to the server that answers there; the other server receives an error and retries with a growing delay", async () => {
     const settings = { callbackMs: 60_000 };
     await using served = await serveMatchmaker({ profiles: [pairs], settings });
     const events: RegistrationEvent[] = [];
@@ -173,7 +173,7 @@ describe("an address that two servers register with", () => {
     expect(seat.address).toBe(first.server.url);
   });
 
-  it("goes to the server that answers there, even if another registered first", async () => {
+  it("goes to the server that answers there, even if the other server registered first", async () => {
     await using served = await serveMatchmaker({ settings: { callbackMs: 60_000 } });
     let right: Registration | undefined;
     const authorize: ServeHooks["authorize"] = async (peer) =>

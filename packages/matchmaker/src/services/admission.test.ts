@@ -297,7 +297,7 @@ describe("the calls of a listener", () => {
     [16, 2],
     [31, 3],
   ])(
-    "have a limit while their requests are unread: in a reserve of %i calls, %i for one network",
+    "are limited while their requests are unread: a reserve of %i calls admits at most %i from one network",
     (reservedCalls, most) => {
       const admit = listener({ reservedCalls });
       for (let round = 0; round < 2; round++) {

@@ -219,7 +219,7 @@ describe("the positions of tickets", () => {
     expect(of("second")?.position).toBe(1);
   });
 
-  it("are the best of each ticket's pools, with the rate of that pool's profile", async () => {
+  it("are the best among the ticket's pools, and the wait is estimated at the rate of that pool's profile", async () => {
     const { time, wait, match, of } = await open();
     const tagged = { search: { doubles: {}, strings: {}, tags: ["urgent"] } };
     await wait("first");

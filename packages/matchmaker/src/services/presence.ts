@@ -71,9 +71,9 @@ export class Presence {
   }
 
   /**
-   * Records a read of a ticket by its creator; has no effect unless the ticket waits. Renews the lease of
-   * the ticket if it is away or less than half of its lease is left. So a ticket that is read at least
-   * once in every third of `ticketLeaseMs` keeps its lease, with a margin of a third.
+   * Records a read of a ticket by its creator. Has no effect unless the ticket waits. Renews the ticket's lease
+   * if the ticket is away, or if less than half of the lease is left. So if a ticket is read in every third of
+   * `ticketLeaseMs`, the second read at the latest renews the lease, when a third of the lease is still left.
    */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {

@@ -205,7 +205,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(next?.epoch).not.toBe(lease?.epoch);
   });
 
-  it("grants a lease again to its holder, whose first response may be lost, and fences the earlier lease", async () => {
+  it("grants a lease again to its holder, in case the first response was lost, and fences the earlier lease", async () => {
     await using data = await kind.createData();
     await using store = await data.open();
     const unheard = await store.acquire("lead", "me", 60_000);

@@ -55,7 +55,7 @@ it("an AgeOrder keeps its tickets sorted, and returns the same list until a tick
   );
 });
 
-it("a skill window proposes the same matches as a new one, even after earlier calls", () => {
+it("a skill window that was called before proposes the same matches as a new skill window", () => {
   const options = { count: 2, double: "skill", window: 5, widenPerSecond: 1, maxWindow: 20 };
   fc.assert(
     fc.property(operations, fc.nat(60_000), (drawn, nowMs) => {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { DueQueue } from "./due-queue.ts";
 
-it("a queue returns each key once, when it is due and earliest first, after any sequence of sets and deletes", () => {
+it("after any sequence of sets and deletes, a queue returns each key once, when the key is due, earliest key first", () => {
   const key = fc.nat(30).map(String);
   const dueMs = fc.nat(200);
   const command = fc.oneof(

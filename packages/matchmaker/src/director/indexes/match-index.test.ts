@@ -136,7 +136,7 @@ describe("the indexes of tickets", () => {
     expect(matchIndex.ticketRevision).toBe(before + 2);
   });
 
-  it("add waiting tickets to a profile that is put later, and drop those of a deleted profile", async () => {
+  it("add waiting tickets to a profile that is put later, and drop the pools of a deleted profile", async () => {
     const { replica, matchIndex } = open();
     await write(replica, "ticket", "w", waiting);
     const before = matchIndex.ticketRevision;

@@ -242,7 +242,7 @@ describe("open seats", () => {
     ["agents", [{}, {}]],
     ["a party", [{ partySize: 2 }]],
   ])(
-    "do not include the seats of %s still to join, nor the seats of guests",
+    "do not include the seats of guests, or the seats of %s that may still join",
     async (_, members) => {
       await using fleet = await four();
       const server = await fleet.serve("a", { maxWorlds: 1 });
@@ -292,7 +292,7 @@ describe("open seats", () => {
     expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
-  it("are not used by an agent that is inside with its ticket, which is not counted as a guest", async () => {
+  it("are not used up by an agent that joined with a ticket, because that agent does not count as a guest", async () => {
     await using fleet = await four();
     const server = await fleet.serve("a", { maxWorlds: 1 });
     const ids = await played(fleet, 4);

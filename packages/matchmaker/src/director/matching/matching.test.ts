@@ -12,7 +12,10 @@ import { outageError, wrappedStore } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import type { Change } from "../../store/store.ts";
 
-/** Opens a fleet that calls `onClaim` before each commit of matches; `claims` has the number of matches of each commit. */
+/**
+ * Opens a fleet that calls `onClaim` before each commit of matches. `claims` contains the number of matches of each
+ * commit.
+ */
 async function watched(options: Parameters<typeof Fleet.open>[0] = {}) {
   const time = manualTime(startMs);
   const claims: number[] = [];
@@ -69,7 +72,7 @@ describe("one tick", () => {
     ]);
   });
 
-  it("commits at most fifty matches at a time, each batch before the store has answered the one before", async () => {
+  it("commits batches of at most fifty matches, without waiting for the answer to the previous batch", async () => {
     await using scene = await watched();
     const { fleet, claims, watch } = scene;
     await fleet.serve("a", large);
@@ -101,7 +104,7 @@ describe("one tick", () => {
     expect(eventsOf(fleet, "matched")).toHaveLength(51);
   });
 
-  it("reports a store that fails all of its commits once, and the next tick makes the matches", async () => {
+  it("reports only one failure if all of its commits fail, and the next tick makes the matches", async () => {
     await using scene = await watched();
     const { fleet, claims, watch } = scene;
     await fleet.serve("a", large);

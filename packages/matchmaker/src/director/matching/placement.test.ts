@@ -116,7 +116,7 @@ it("a server that has no room for another world, or for its agents, is passed ov
   expect(servers.map(({ worlds }) => worlds.size)).toEqual([2, 2, 2]);
 });
 
-it("a packed world is placed on the server with the fewest free seats, even if a world for other labels has just taken its seats", async () => {
+it("a packed world is placed on the server with the fewest free seats, counting the seats that the same tick has used for other labels", async () => {
   const serverLabels = { tier: "large" };
   await using fleet = await Fleet.open({
     profiles: [profile({ name: "large", serverLabels }), profile({ name: "anywhere" })],

@@ -101,7 +101,7 @@ it("a ticket that is cancelled before its world is created frees its seat immedi
   expect(await fleet.states([second, third])).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("without join tokens, a seat is not filled again while the world's own count includes its agent", async () => {
+it("without join tokens, a seat is not filled again while the world still counts the seat's agent", async () => {
   await using fleet = await Fleet.open(backfilled());
   const server = fleet.servers.add(new SimulatedServer("a"));
   const { epoch } = await fleet.registry.registerServer({

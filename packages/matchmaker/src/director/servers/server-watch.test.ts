@@ -64,7 +64,7 @@ describe("a silent server", () => {
     return { fleet, server, ids, wait, [Symbol.asyncDispose]: () => fleet[Symbol.asyncDispose]() };
   }
 
-  it("is lost after serverLeaseMs, and removed with its worlds after lostServerMs more", async () => {
+  it("is lost after serverLeaseMs, and is removed with its worlds another lostServerMs later", async () => {
     await using scene = await silent();
     const { fleet, ids, wait } = scene;
     await wait(14_000);

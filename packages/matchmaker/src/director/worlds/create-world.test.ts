@@ -319,7 +319,7 @@ async function queued(options: Parameters<typeof Fleet.open>[0] = {}) {
 }
 
 describe("the next create on a server", () => {
-  it("starts once the one before has succeeded, without waiting for a tick", async () => {
+  it("starts as soon as the previous create has succeeded, without waiting for a tick", async () => {
     await using scene = await queued();
     const { fleet, server, release } = scene;
     expect(callsOf(fleet, "create")).toHaveLength(1);
@@ -328,7 +328,7 @@ describe("the next create on a server", () => {
     expect(server.created).toBe(3);
   });
 
-  it("waits for a tick after one that has failed", async () => {
+  it("waits for a tick if the previous create has failed", async () => {
     await using scene = await queued();
     const { fleet, server, release } = scene;
     server.createErrors.push(new Error("the network is down"));
