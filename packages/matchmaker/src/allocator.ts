@@ -9,13 +9,13 @@ export interface AllocatableServer extends ServerTarget {
 }
 
 /**
- * Reserves servers at an orchestrator, such as Agones, that may remove servers which are not reserved. The
- * matchmaker itself decides on which server a world is placed. It calls the allocator before it creates the
- * first world on a server. An allocation lasts for as long as the server is registered.
+ * Reserves servers at an orchestrator, such as Agones. Without a reservation, the orchestrator may remove a
+ * server at any time. The matchmaker itself decides on which server a world is placed. It calls the allocator
+ * before it creates the first world on a server. An allocation lasts for as long as the server is registered.
  */
 export interface ServerAllocator {
   /**
-   * Allocates a server. The call is repeated if its outcome is lost, so it must be idempotent.
+   * Allocates a server. Must be idempotent: if the outcome of a call is lost, the call is repeated.
    *
    * @param timeoutMs Time limit of the call.
    * @returns False if the orchestrator does not manage the server.

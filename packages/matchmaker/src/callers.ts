@@ -112,10 +112,10 @@ export class Callers<S extends DescService> {
   }
 
   /**
-   * Calls the matchmaker that answered last. If it does not answer, calls each of the others once.
+   * Calls the matchmaker that answered last. If it does not answer, calls each other matchmaker once.
    *
-   * @throws DmEnvRpcError of origin `server` if a matchmaker refuses the call, `connection` if no
-   *   matchmaker answers.
+   * @throws DmEnvRpcError of origin `server` if a matchmaker refuses the call.
+   * @throws DmEnvRpcError of origin `connection` if no matchmaker answers.
    */
   async call<T>(run: (client: Client<S>, options: CallOptions) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
@@ -134,8 +134,8 @@ export class Callers<S extends DescService> {
 /** Returns true if the same call may succeed at another matchmaker, or later. */
 export function isTransient(error: unknown): boolean {
   const { code, cause } = ConnectError.from(error);
-  // Connect reports a call whose connection was lost as cancelled. If a caller can abort its call, it must
-  // check its signal before it calls this function.
+  // If the connection of a call is lost, Connect reports the call as cancelled. A caller that can abort its
+  // call must check its signal before it calls this function.
   return transientCodes.has(code) || isLostSession(cause);
 }
 

@@ -16,8 +16,7 @@ const maxPools = 100;
 const maxPrecreated = 1_000;
 
 /**
- * Checks the limits of a profile, and looks for mistakes because of which the profile can never make a
- * match.
+ * Checks the limits of a profile, and looks for mistakes that prevent all of its matches.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT naming the mistake.
  */

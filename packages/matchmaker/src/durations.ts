@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duration } from "@bufbuild/protobuf/wkt";
 
-/** Returns a duration in milliseconds; undefined if it is missing or not positive. */
+/** Returns a duration in milliseconds; undefined if the duration is missing or not positive. */
 export function milliseconds(duration: Duration | undefined): number | undefined {
   if (duration === undefined) {
     return undefined;

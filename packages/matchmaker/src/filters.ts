@@ -80,7 +80,7 @@ function rangeFilter({
 }
 
 /**
- * Checks for filters that no ticket can pass.
+ * Refuses filters that no ticket can pass.
  *
  * @throws DmEnvRpcError INVALID_ARGUMENT naming the pool and the filter.
  */

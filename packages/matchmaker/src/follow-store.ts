@@ -12,7 +12,7 @@ const retryMs = 500;
  * Keeps the replica up to date with the store until the signal aborts. Other matchmakers may also write
  * to the store. Never rejects.
  *
- * @param onSynced Called after each update. Its rejection is reported as a failure of the store.
+ * @param onSynced Called after each update. If it rejects, a failure of the store is reported.
  */
 export async function followStore(
   store: Store,

@@ -4,7 +4,7 @@ import type { Labels, ServerRecord } from "./model.ts";
 
 const maxLabels = 100;
 
-/** A key, as in Kubernetes: an optional DNS name and a slash, then a name. */
+/** A key, as in Kubernetes: a name, optionally with the prefix `DNS-NAME/`. */
 const keyPattern =
   /^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?$/;
 const valuePattern = /^([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?$/;

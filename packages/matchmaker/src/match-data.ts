@@ -5,14 +5,14 @@ import type { MatchData, MatchDatum } from "./model.ts";
 /** Maximum size of a match's data as JSON. The limit exists because a join token carries the data in a header. */
 const maxDataBytes = 1_024;
 
-/** Names of join settings that are reserved for the matchmaker. */
+/** Reserved names: the matchmaker itself sets these join settings. */
 const ownNames: ReadonlySet<string> = new Set(["team", "role", "match_id", "join_token"]);
 
 /**
  * Validates the data of a match for its world and its agents.
  *
  * @param what Noun for the data in errors.
- * @throws DmEnvRpcError INVALID_ARGUMENT for data that cannot be join settings or is too large.
+ * @throws DmEnvRpcError INVALID_ARGUMENT if the data cannot be join settings, or is too large.
  */
 export function matchData(data: object, what: string): MatchData {
   const checked: Record<string, MatchDatum> = {};

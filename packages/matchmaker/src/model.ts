@@ -15,7 +15,7 @@ export interface TicketExtension {
   readonly value: string;
 }
 
-/** State of a ticket. The last three are final. */
+/** State of a ticket. The last three states are final. */
 export type TicketState =
   | "waiting"
   | "matched"
@@ -63,7 +63,7 @@ export interface Assignment extends Part {
 export interface Ticket {
   readonly id: string;
   readonly createdMs: number;
-  /** The only profile that may match the ticket; empty if any may. */
+  /** The only profile that may match the ticket; empty if any profile may. */
   readonly profile: string;
   /** Number of agents; undefined for a single agent. */
   readonly partySize?: number | undefined;
@@ -73,7 +73,7 @@ export interface Ticket {
   readonly priority?: number | undefined;
   /** Identity of the ticket's creator; undefined unless `authorize` identifies callers. */
   readonly owner?: string | undefined;
-  /** Caller to whose limits the ticket counts: an identity, or a network address. */
+  /** Caller whose limits apply to the ticket: an identity, or a network address. */
   readonly caller?: string | undefined;
   /** SHA-256 of the secret that the ticket was created with, as hexadecimal digits. */
   readonly secretHash?: string | undefined;
@@ -93,7 +93,7 @@ export interface Ticket {
    * again.
    */
   readonly away?: boolean | undefined;
-  /** The span that created the ticket, as the header `traceparent`; undefined if it is not traced. */
+  /** The span that created the ticket, as the header `traceparent`; undefined if the ticket is not traced. */
   readonly traceparent?: string | undefined;
 }
 
@@ -127,8 +127,8 @@ export interface ServerRecord {
    */
   readonly allocated?: boolean | undefined;
   /**
-   * SHA-256 of the secret that the server registered with, as hexadecimal digits; undefined if the server
-   * registered without a secret, so that any caller may use the server's id.
+   * SHA-256 of the secret that the server registered with, as hexadecimal digits. Undefined if the server
+   * registered without a secret: any caller may then use the server's id.
    */
   readonly secretHash?: string | undefined;
   /** True if the server requires join tokens, and reports the tickets in its worlds. */
@@ -144,12 +144,12 @@ export interface ReportedWorld {
   readonly agents: number;
   readonly sequences: number;
   readonly tickets: readonly string[];
-  /** Tickets whose agents have left since the last report. */
+  /** Tickets whose agents have left since the previous report. */
   readonly left: readonly string[];
   /** Number of agents that have ever joined. */
   readonly joins: number;
   readonly premade: boolean;
-  /** Number of agents without a ticket; undefined if the server does not report it. */
+  /** Number of agents without a ticket; undefined if the server does not report guests. */
   readonly guests?: number | undefined;
 }
 
@@ -193,7 +193,7 @@ export interface World {
   readonly emptySinceMs?: number | undefined;
   readonly resetMs: number;
   readonly resetSequences: number;
-  /** Time at which a draining world is destroyed even with agents in it. */
+  /** Time at which a draining world is destroyed, even if agents are still inside. */
   readonly drainUntilMs?: number | undefined;
 }
 
@@ -219,14 +219,14 @@ export interface Match {
   /** The team of each open seat; a team with several open seats is repeated. */
   readonly vacancies: readonly string[];
   /**
-   * Cancelled tickets whose agents may still be inside or may still join. Each ticket stays in its team
-   * until its seats are free, and has the time at which its join tokens expire. If the ticket has no party
-   * and its agent has joined, the time is 0: the token has been used, and the seat becomes free when the
-   * agent leaves.
+   * Cancelled tickets whose agents may still be inside or may still join, by id. A held ticket stays in its
+   * team until its seats are free. The value is the time at which the ticket's join tokens expire. If the
+   * ticket has no party and its agent has joined, the time is 0: the token has been used, and the seat becomes
+   * free when the agent leaves.
    */
   readonly held?: Readonly<Record<string, number>> | undefined;
   readonly createdMs: number;
-  /** The span that last assigned tickets to the match; undefined if it is not traced. */
+  /** The span that last assigned tickets to the match; undefined if the match is not traced. */
   readonly traceparent?: string | undefined;
 }
 

@@ -51,7 +51,7 @@ export class Replica {
   readonly #listeners = new Set<(change: ReplicaChange) => void>();
   /** Deleted records. Each is kept until the position reaches the version of the record's deletion. */
   readonly #deleted = new RecordMap<Entry>();
-  /** Versions of this process's own commits that are newer than the position. A sync need not read them. */
+  /** Versions of this process's own commits that are newer than the position. `sync` need not read these. */
   readonly #known = new Set<number>();
   readonly #onLost: (records: number) => void;
   #position: Position | undefined;

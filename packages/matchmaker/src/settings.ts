@@ -4,7 +4,7 @@ import { type Limit, type LimitsOf, readLimits } from "@dm-env-rpc/transport";
 class SettingTable {
   /** Interval between ticks while nothing changes. Default 500. */
   readonly tickMs: Limit = { default: 500, unit: "ms" };
-  /** Least time between two ticks. The changes of this time are processed together. Default 20. */
+  /** Least time between two ticks. Changes during this time are processed together. Default 20. */
   readonly minTickMs: Limit = { default: 20, unit: "ms" };
   /** Time after which another matchmaker takes over from a leader that is gone. Default 5,000. */
   readonly leaderLeaseMs: Limit = { default: 5_000, unit: "ms" };

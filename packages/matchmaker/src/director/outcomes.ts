@@ -14,8 +14,8 @@ import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
- * Returns a ticket that waits again, in its old place. The ticket need not be watched or read until
- * `untilMs` or later.
+ * Returns a ticket that waits again, in its old place. The ticket need not be watched or read before
+ * `untilMs`.
  */
 export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
   return {
@@ -65,8 +65,8 @@ export function vacated(match: Match, ticketId: string): Match {
  *
  * If the ticket has no join token yet, or if the server does not report tickets, the ticket is removed, and
  * its seats are open. Otherwise the ticket's agents may be inside, or may still join. So the ticket stays in
- * its team and keeps its seats. A later report frees the seats: it no longer contains the ticket, and the
- * ticket's unused tokens have expired.
+ * its team and keeps its seats. A report frees the seats once it no longer contains the ticket and the ticket's
+ * unused tokens have expired.
  *
  * @param usesTokens True if the server of the match reports the tickets of its agents.
  */
@@ -154,7 +154,7 @@ export function worldEnded(
   return changes;
 }
 
-/** Returns the `fate` of tickets whose world was lost: their profile decides. */
+/** Returns the `fate` that a profile gives to tickets whose world was lost. */
 export function lostFate(
   { replica, settings }: Pick<DirectorContext, "replica" | "settings">,
   profile: Profile | undefined,

@@ -355,7 +355,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await redis.kill();
     await rollBack();
     await redis.start();
-    // If versions did not start higher in each life, this commit would get the version of the lost one.
+    // If versions did not start higher in each life, this commit would get the version of the lost commit.
     const commit = await insist(() => two.commit([writeSecret("lost", 0)]));
     if (!commit.ok || !lostCommit.ok) {
       throw new Error("two commits were expected");

@@ -30,8 +30,8 @@ export interface RedisLinkOptions {
   /** For `rediss://`. */
   readonly tls: OpenTls | undefined;
   /**
-   * Called on every new connection, with the reply of Redis to INFO. Commands wait for this call. If it
-   * fails, waiting commands fail with its error, and the next command calls it again.
+   * Called on every new connection, with the reply of Redis to INFO. Commands wait for this call. If the
+   * call fails, the waiting commands fail with its error, and the next command repeats the call.
    */
   readonly prepare: Prepare;
   readonly channel: string;
@@ -55,7 +55,7 @@ const maxReconnectMs = 1_000;
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
   const where = `Redis at ${withoutPassword(url)}`;
-  /** True from the first connection until the link is closed. In this time, lost connections are restored. */
+  /** True from the first connection until the link is closed. Meanwhile, lost connections are restored. */
   let isLasting = false;
   const make = () => {
     let isDown = false;

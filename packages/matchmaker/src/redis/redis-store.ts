@@ -71,8 +71,9 @@ const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
  * - have version 7 or later;
  * - be a primary, and neither a Sentinel nor a node of a Cluster;
  * - have `maxmemory-policy noeviction`;
- * - persist its data (`appendonly yes`): otherwise a restart of Redis loses the matchmakers' state. This is
- *   not checked.
+ * - persist its data (`appendonly yes`): otherwise a restart of Redis loses the matchmakers' state.
+ *
+ * Persistence is not checked.
  *
  * @throws StoreError `unavailable` if Redis does not answer.
  * @throws StoreError `unsuitable` if Redis does not meet a requirement that is checked.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Minimum number of keys at which expired keys are removed. */
+/** Below this number of keys, expired keys are not removed. */
 const leastRemembered = 1_024;
 
 /**

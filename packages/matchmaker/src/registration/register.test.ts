@@ -130,7 +130,7 @@ describe("a registration", () => {
     await registration.registered;
     await registry.pass(2 * (leaseMs / 3 + 50));
     expect(registry.renewals.map((renewal) => renewal.load)).toEqual([undefined, undefined]);
-    // A failure is reported once until the function returns a load again.
+    // Only one failure is reported until the function returns a load again.
     const failures = () => registry.events.filter(({ kind }) => kind === "load-failed");
     expect(failures()).toEqual([
       {

@@ -44,7 +44,7 @@ export interface RegistrationOptions extends CallersOptions {
   readonly maxAgents: number;
   /** Types of world that can be created. */
   readonly worldTypes: readonly string[];
-  /** Region of the server: agents state their latencies to regions. Default: none. */
+  /** Region of the server. Agents state their latencies to regions. Default: none. */
   readonly region?: string | undefined;
   /**
    * Labels of the server. Profiles select servers by labels, and an allocator finds the server by its labels.
@@ -90,7 +90,7 @@ export interface Registration extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-/** Least time between two reports. The changes of this time are reported together. */
+/** Least time between two reports. Changes during this time are reported together. */
 const leastMs = 50;
 const retryMs = 500;
 /** Longest delay between the attempts of a refused server. */

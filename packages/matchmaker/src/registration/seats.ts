@@ -60,7 +60,7 @@ export interface ReportedSeats extends Seats {
 
 interface Holder {
   readonly ticketId: string;
-  /** True once the seat was in a report: the matchmaker may then know that the seat is taken. */
+  /** True after a report has contained the seat: the matchmaker may then know that the seat is taken. */
   readonly isKnown: boolean;
   /** True while the world holds the seat for an agent whose stream was lost. */
   readonly isHeld?: boolean;
@@ -82,7 +82,7 @@ export function createSeats(
   const taken = new ExpiringKeys(now);
   const inside = new Map<string, Map<string, Holder>>();
   const left = new Map<string, string[]>();
-  /** Seats of parties that agents have left, by world and ticket. A party has left once all of its agents have. */
+  /** Seats that agents of parties have left, by world and ticket. A party leaves with its last agent. */
   const leftOfParties = new Map<string, Map<string, Set<string>>>();
 
   const empty = (worldName: string, seatId: string): boolean => {

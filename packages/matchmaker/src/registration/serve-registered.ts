@@ -72,7 +72,7 @@ const maxTimerMs = 2 ** 31 - 1;
  *
  * @param serve Serves with the given hooks: `(hooks) => serve({ worlds, ...hooks })`.
  * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
- * @throws Whatever `serve` throws.
+ * @throws Any error that `serve` throws.
  *
  * @example
  * const registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
@@ -112,7 +112,7 @@ export async function serveRegistered<S extends RegistrableServer>(
   });
   let closingWorlds: readonly ServedWorld[] = [];
   /**
-   * Returns the worlds that have ended after the server began to close. Each is returned with 0 agents, so
+   * Returns the worlds that ended after the server began to close. Each is returned with 0 agents, so
    * that the matchmaker learns which agents left.
    */
   const endedWorlds = (): readonly ServedWorld[] => {

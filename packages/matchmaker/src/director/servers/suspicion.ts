@@ -8,13 +8,13 @@ const trustMs = 1_000;
 
 /**
  * Servers that may be dead although their leases have not expired. A suspect server gets no agents until it
- * answers or reports again. A server becomes suspect if an agent with a seat on it cancels its ticket, or if
- * the server does not answer a create.
+ * answers or reports again. A server becomes suspect if the ticket of an agent with a seat on it is cancelled,
+ * or if the server does not answer a create.
  */
 export class Suspicion {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  /** Suspect servers, each with the version of the last report that it had sent when it became suspect. */
+  /** Suspect servers, by id. The value is the version of the server's last report when it became suspect. */
   readonly #suspects = new Map<string, number>();
   /** Time of each server's last answer. */
   readonly #answered = new Map<string, number>();

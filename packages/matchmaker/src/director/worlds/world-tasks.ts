@@ -27,8 +27,9 @@ export class WorldTasks {
   }
 
   /**
-   * Starts a task. It is in flight until its promise settles. If the promise rejects, the error is emitted,
-   * except the error `fenced`: another matchmaker leads by now. A later tick retries the work.
+   * Starts a task. The task is in flight until its promise settles. If the promise rejects, emits the error.
+   * Does not emit `fenced`, because that error means that another matchmaker leads. A later tick retries the
+   * work.
    */
   start(key: string, run: () => Promise<void>): void {
     const task = run()
