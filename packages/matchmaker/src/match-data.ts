@@ -5,7 +5,7 @@ import type { MatchData, MatchDatum } from "./model.ts";
 /** Maximum size of a match's data as JSON. The limit exists because a join token carries the data in a header. */
 const maxDataBytes = 1_024;
 
-/** Reserved names: the matchmaker itself sets these join settings. */
+/** Names that match data cannot have, because they are the matchmaker's own join settings. */
 const ownNames: ReadonlySet<string> = new Set(["team", "role", "match_id", "join_token"]);
 
 /**

@@ -199,7 +199,7 @@ describe("a party is refused", () => {
     await fleet.frontend.createTicket({ ...request, partySize: 3 });
   });
 
-  it("if its id belongs to a ticket of another party size", async () => {
+  it("if its id belongs to a ticket with another party size", async () => {
     await using fleet = await Fleet.open({ profiles: [four] });
     await fleet.frontend.createTicket({ ticketId: "t", partySize: 2 });
     await fleet.frontend.createTicket({ ticketId: "t", partySize: 2 });

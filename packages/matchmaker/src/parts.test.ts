@@ -61,7 +61,7 @@ function park() {
   return { joined, world };
 }
 
-it("the team, role, id and data of a match reach its world and agents, and override what an agent sends", async () => {
+it("the team, role, id and data of a match reach its world and agents, and override join settings that an agent sends", async () => {
   const { joined, world } = park();
   await using served = await serveMatchmaker({ profiles: [hideAndSeek] });
   await using _registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
@@ -94,7 +94,7 @@ it("the team, role, id and data of a match reach its world and agents, and overr
 });
 
 describe("the data of a match", () => {
-  it("contains the match function's data, which overrides the profile's", async () => {
+  it("contains the match function's data, which overrides the profile's data", async () => {
     const author: CustomMatchFunction = ({ pools }) => [
       { teams: { duo: pools.get("all")?.slice(0, 2) ?? [] }, data: { map: "day", round: 1 } },
     ];

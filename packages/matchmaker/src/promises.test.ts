@@ -152,7 +152,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     expect(await violations(fleet.store, fleet.servers)).toEqual([]);
   });
 
-  it("a seat that an agent leaves is assigned to the next ticket, once", async () => {
+  it("a seat that an agent leaves is assigned once, to the next ticket", async () => {
     await using data = await kind.createData();
     await using fleet = await fleetOn(data, { profiles: [profile({ backfill: true })] });
     const server = await fleet.serve("a");

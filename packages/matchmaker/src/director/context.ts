@@ -43,7 +43,7 @@ export interface DirectorContext {
   readonly newId: () => string;
   /** Returns the lease of the leader; undefined while this matchmaker does not have the lease. */
   readonly lease: () => Lease | undefined;
-  /** Worlds that were in a report after this matchmaker became the leader. */
+  /** Worlds that a report has contained since this matchmaker became the leader. */
   readonly reportedWorlds: Set<string>;
   /** Returns true if a server may be dead. Such a server gets no agents for now. */
   isSuspect(serverId: string): boolean;

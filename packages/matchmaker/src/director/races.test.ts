@@ -12,7 +12,10 @@ import type { World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Change, CommitResult, Store } from "../store/store.ts";
 
-/** Opens a fleet that runs `rival` before each commit of the director; a result that `rival` returns replaces the commit. */
+/**
+ * Opens a fleet that runs `rival` before each commit of the director. If `rival` returns a result, the commit is not
+ * made and has that result.
+ */
 async function overtaken(options: Parameters<typeof Fleet.open>[0] = {}) {
   const time = manualTime(startMs);
   const inner = memoryStore({ time });

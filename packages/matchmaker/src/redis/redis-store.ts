@@ -61,7 +61,7 @@ const maxDeleted = 10_000;
 
 /**
  * Kinds whose new records are refused when Redis is full. New worlds, matches and reports are still
- * accepted, because the director needs them to end tickets. Ended tickets free memory.
+ * accepted, because the director needs them to end tickets. The deletion of ended tickets frees memory.
  */
 const newcomers: ReadonlySet<Kind> = new Set(["ticket", "server", "profile"]);
 

@@ -168,7 +168,7 @@ describe("a registration", () => {
     expect(registry.registrations.at(-1)?.worlds[0]?.guests).toBeUndefined();
   });
 
-  it("repeats a departure in its reports until the matchmaker has acknowledged it", async () => {
+  it("repeats a departure in its reports until the matchmaker has acknowledged the departure", async () => {
     const { registry, token } = await issuing();
     registry.worlds.push(world);
     await using registration = registry.open();
@@ -258,7 +258,7 @@ describe("a registration", () => {
     expect(registry.asked).toEqual(["a: renew", "a: register", "a: register"]);
   });
 
-  it("checks tokens by the last clock and keys that the matchmaker sent", async () => {
+  it("checks tokens by the clock and keys that the matchmaker sent last", async () => {
     const { registry, token } = await issuing();
     registry.aheadMs = 25_000;
     await using registration = registry.open();

@@ -149,7 +149,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     ]);
   });
 
-  it("makes a reader start over if it missed deletions that are forgotten", async () => {
+  it("makes a reader start over if the reader missed deletions that the store has forgotten", async () => {
     await using data = await kind.createData();
     await using store = await data.open();
     await store.commit([write("a", 0, secret("a"))]);
@@ -160,7 +160,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(page.entries.map(({ id }) => id)).toEqual(["a"]);
   });
 
-  it("refuses a commit that was planned on another life of the store", async () => {
+  it("refuses a commit that was planned in another life of the store", async () => {
     await using data = await kind.createData();
     await using store = await data.open();
     const { life } = (await store.changes(undefined, 1)).position;
@@ -179,7 +179,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("a store in $name", (ki
     expect(await commitAll(store, [write("a", 0, secret("a"))])).toBeGreaterThan(first + 1);
   });
 
-  it("notifies every process that shares the store of changes", async () => {
+  it("tells every process that shares the store about changes", async () => {
     await using data = await kind.createData();
     await using store = await data.open();
     await using other = await data.open();

@@ -286,7 +286,7 @@ describe("a spare world", () => {
     expect(await fleet.states([second])).toEqual(["ASSIGNED"]);
   });
 
-  it("without a profile is used by only one of two profiles", async () => {
+  it("that its server started with is used by only one of two profiles", async () => {
     await using fleet = await Fleet.open({
       profiles: [profile({ name: "one" }), profile({ name: "other" })],
     });

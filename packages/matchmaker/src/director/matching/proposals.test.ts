@@ -390,7 +390,7 @@ describe("a custom match function", () => {
     );
   });
 
-  it("that blocks the matchmaker is reported, is called less often each time, and other profiles are matched afterwards", async () => {
+  it("that blocks the matchmaker is reported and is called less often each time, and other profiles are still matched", async () => {
     let calls = 0;
     const fleet = await open(({ pools }) => {
       calls += 1;

@@ -263,7 +263,7 @@ it.each([
   expect(server.created).toBe(1);
 });
 
-it("tickets that wait again after a failed create may do so for awayMs without being watched or read", async () => {
+it("tickets that wait again after a failed create need not be watched or read for awayMs", async () => {
   await using fleet = await Fleet.open({ settings: { ticketLeaseMs: 2_000, awayMs: 20_000 } });
   const server = await fleet.serve("a");
   const release = fleet.servers.hold("create");
