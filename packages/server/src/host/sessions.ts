@@ -127,7 +127,8 @@ export class Sessions {
     this.#cancelSweep = time.after(idleStreamMs / idleChecks, () => {
       this.#cancelSweep = undefined;
       for (const session of [...this.#sessions]) {
-        if (session.idleFor() > idleChecks) {
+        // Not `>`, because a stream that takes long to close is found idle again.
+        if (session.idleFor() === idleChecks + 1) {
           refusals.count("idleStreamMs");
           session.abort(idleTooLong(idleStreamMs));
         }

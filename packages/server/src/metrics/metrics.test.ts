@@ -158,6 +158,7 @@ describe("the metrics of a server", () => {
     await second.closed;
     await first.leave();
     time.advance(1_250); // The limit, and the time between two checks.
+    time.advance(1_000); // The next checks run before the stream has closed.
     await first.closed; // Idle.
     expect(await metrics.scrape()).toMatchObject({
       'refused_total{limit="maxStreams"}': 1,
