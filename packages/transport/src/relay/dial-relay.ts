@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Open } from "@dm-env-rpc/protocol/relay";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { later } from "../internal/later.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { connecting } from "../open/connecting.ts";
 import type { ConnectionOptions } from "../open/open-options.ts";
@@ -67,8 +68,19 @@ export async function dialRelay(address: string, options: DialRelayOptions): Pro
     const listenOn = (): void => {
       clearTimeout(silence);
       if (silentMs > 0) {
-        silence = setTimeout(() => link.close(silentFor(parsed.authority, silentMs)), silentMs);
+        silence = setTimeout(giveUpIfSilent, silentMs);
       }
+    };
+    /** Closes the link. Reads the socket first, because frames may have arrived while this process was busy. */
+    const giveUpIfSilent = (): void => {
+      const overdue = silence;
+      later(() =>
+        later(() => {
+          if (silence === overdue) {
+            link.close(silentFor(parsed.authority, silentMs));
+          }
+        }),
+      );
     };
     const accept = ({ peerAddress, metadata }: Open, socket: Socket): void => {
       const stream = new WebSocketStream({
