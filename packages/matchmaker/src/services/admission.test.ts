@@ -159,7 +159,7 @@ it("a few addresses cannot fill the reserve with requests that never end, and th
       const answers = Array.from({ length: 3 }, () => beginCall(session, path));
       const refused = await Promise.race(answers);
       expect(decodeURIComponent(String(refused["grpc-message"]))).toMatch(
-        /too many unread requests .*: expected at most 2 from one address, .*\(limit: reservedCalls\)/,
+        /too many calls .* with incomplete requests: expected at most 2 from one address, .*\(limit: reservedCalls\)/,
       );
     }
     const { admin } = clientsFrom(served);

@@ -132,7 +132,7 @@ export class Admission {
     const most = Math.max(1, Math.floor(this.#settings.reservedCalls * unreadShare));
     if (this.#unread.of(network) >= most) {
       throw overloaded(
-        `too many unread requests of servers and operators: expected at most ${most} from one address, an eighth of the reserve; finish some first (limit: reservedCalls)`,
+        `too many calls of servers and operators with incomplete requests: expected at most ${most} from one address, an eighth of reservedCalls; send the rest of some requests first (limit: reservedCalls)`,
       );
     }
     return this.#unread.add(network);
