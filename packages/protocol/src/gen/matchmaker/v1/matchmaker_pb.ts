@@ -96,7 +96,7 @@ export type Ticket = Message<"matchmaker.v1.Ticket"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * Empty unless the ticket is in a match.
+   * The ticket's match, or its last match if the ticket has ended. Empty if it has none.
    *
    * @generated from field: string match_id = 7;
    */
@@ -134,15 +134,17 @@ export type Ticket = Message<"matchmaker.v1.Ticket"> & {
   priority: number;
 
   /**
-   * Estimates in responses of GetTicket and WatchTicket while the ticket is WAITING in a pool: its lowest position in any
-   * pool, 1 for the next ticket, and the time until it is matched at the current rate. WatchTicket repeats the ticket
-   * when its position has dropped by a fifth, or has changed and is 10 or less.
+   * The ticket's best position in any of its pools: 1 if the ticket is matched next. An estimate, set in responses of
+   * GetTicket and WatchTicket while the ticket is WAITING in a pool. WatchTicket sends the ticket again when its position
+   * has dropped by a fifth, or has changed and is 10 or less.
    *
    * @generated from field: uint32 position = 13;
    */
   position: number;
 
   /**
+   * The time until the ticket is matched, at the current rate. An estimate, set with `position` once the rate is known.
+   *
    * @generated from field: google.protobuf.Duration estimated_wait = 14;
    */
   estimatedWait?: Duration | undefined;
@@ -727,7 +729,7 @@ export type MatchProfile = Message<"matchmaker.v1.MatchProfile"> & {
   worldPolicy?: WorldPolicy | undefined;
 
   /**
-   * Fills seats that agents left or did not take with waiting tickets.
+   * Gives the seats that agents left, or never took, to waiting tickets.
    *
    * @generated from field: bool backfill = 8;
    */
@@ -766,8 +768,9 @@ export type MatchProfile = Message<"matchmaker.v1.MatchProfile"> & {
   placement: Placement;
 
   /**
-   * Places each match in a region that all of its tickets accept; if there are several, in the one in which the worst
-   * latency is lowest. Absent: in any region.
+   * Places each match in a region that all of its tickets accept. If such a region has a spare world, the match gets
+   * this world. Otherwise, its world is created in the region with room in which the tickets' worst latency is lowest.
+   * Absent: in any region.
    *
    * @generated from field: matchmaker.v1.LatencyLimit latency_limit = 14;
    */
@@ -955,14 +958,14 @@ export type WorldReport = Message<"matchmaker.v1.WorldReport"> & {
   ticketIds: string[];
 
   /**
-   * True if the server created the world itself: a match may adopt it.
+   * True if the server started with this world. The matchmaker adopts such a world, and may then give it to a match.
    *
    * @generated from field: bool premade = 6;
    */
   premade: boolean;
 
   /**
-   * Number of joins so far, which shows a short visit between two reports.
+   * Number of joins so far. It also shows the visits that began and ended between two reports.
    *
    * @generated from field: uint32 joins = 7;
    */
@@ -977,8 +980,8 @@ export type WorldReport = Message<"matchmaker.v1.WorldReport"> & {
   leftTicketIds: string[];
 
   /**
-   * Agents in the world without a ticket. Absent in reports of earlier releases: then the agents in excess of the seats of
-   * ticket_ids are counted, which is too few while a party is not complete.
+   * Agents in the world without a ticket. Absent in reports of earlier releases. The matchmaker then estimates them: the
+   * agents in the world, minus the seats of ticket_ids. The estimate is too low while agents of a party are missing.
    *
    * @generated from field: optional uint32 guests = 9;
    */
@@ -2105,7 +2108,8 @@ export const DestroyMode = {
   DRAIN: 1,
 
   /**
-   * Destroys the world immediately, if the world's own policy allows it.
+   * Destroys the world immediately, even with agents in it, if its server allows this. A server of @dm-env-rpc/server
+   * allows it if the world is defined with `onDestroy: "force"`.
    *
    * @generated from enum value: DESTROY_MODE_FORCE = 2;
    */
@@ -2295,8 +2299,8 @@ export const FrontendService: GenService<{
     output: typeof WatchTicketResponseSchema;
   },
   /**
-   * Cancels a ticket that has not ended; an ended ticket is returned unchanged. Its seat, if any, becomes free when
-   * its agent has left or its unused join token has expired.
+   * Cancels a ticket; a ticket that has ended is returned unchanged. The seat of a cancelled ticket becomes free when
+   * the agent has left, or when the unused join token has expired.
    *
    * @generated from rpc matchmaker.v1.FrontendService.CancelTicket
    */
