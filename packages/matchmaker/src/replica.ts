@@ -14,7 +14,7 @@ import {
 
 /** Records per read of the store. */
 const pageSize = 2_000;
-/** Maximum number of known versions that a read of the store contains. */
+/** Maximum number of own commits whose versions are passed to the store, so that a read need not return them. */
 const maxKnown = 1_000;
 
 /**
@@ -104,7 +104,7 @@ export class Replica {
   async refresh(keys: readonly { readonly kind: Kind; readonly id: string }[]): Promise<void> {
     const known = keys.map(({ kind, id }) => this.get(kind, id)?.version);
     const entries = await this.#store.read(keys);
-    // The records may be from another life of the store. Versions of different lives cannot be compared.
+    // The store may have begun another life (see `Position`). Versions of different lives cannot be compared.
     if (this.#isStartingOver) {
       await this.sync();
       return;

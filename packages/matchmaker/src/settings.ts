@@ -93,9 +93,9 @@ class SettingTable {
    */
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
-   * Number of connections that may break HTTP/2 or flood, for each IPv4 address or /64 IPv6 network. Beyond
-   * this number, the address may start one connection per second, until four seconds pass without a flood.
-   * 0 disables the limit. Default 3.
+   * Floods from one IPv4 address or one /64 IPv6 network: connections that the matchmaker ends because they
+   * break HTTP/2 or send too much. After more floods, only one new connection of the address starts per
+   * second, until four seconds pass without a flood. 0 disables the limit. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /** Connections that wait to be accepted; the kernel's own limit also applies. Default 4,096. */

@@ -36,7 +36,8 @@ export interface EditedParts<K, T> {
 
 /**
  * Visits a list as it will be after the edits, in order. Calls `keep` with each run of items that stay, and
- * `add` with each added item. Compares only added and removed items with items of the list.
+ * `add` with each added item. `placeOf` is called only for added and removed items, so few edits of a long
+ * list need few comparisons.
  */
 export function visitEdited<K, T>(
   list: readonly K[],

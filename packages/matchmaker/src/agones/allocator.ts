@@ -23,15 +23,15 @@ export interface AgonesAllocatorOptions {
 }
 
 /**
- * The label that names the GameServer of a registered server. The server sets the same label on its
- * GameServer: `SetLabel("server", NAME)` of Agones' SDK.
+ * The label that names the GameServer of a registered server. The server also sets this label on its
+ * GameServer, with `SetLabel("server", NAME)` of Agones' SDK, which adds the prefix `agones.dev/sdk-`.
  */
 export const gameServerLabel = "agones.dev/sdk-server";
 
 /** Label of GameServers that a matchmaker has allocated. */
 const allocatedLabel = "dm-env-rpc/allocated";
 
-/** Most requests for one allocation. */
+/** Maximum number of requests for one allocation. */
 const maxAttempts = 6;
 
 /**

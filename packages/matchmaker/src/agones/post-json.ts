@@ -13,7 +13,7 @@ export interface PostOptions {
   readonly signal: AbortSignal;
 }
 
-/** Most characters of an answer. */
+/** Maximum number of characters of an answer. */
 const maxAnswer = 1024 * 1024;
 
 /**

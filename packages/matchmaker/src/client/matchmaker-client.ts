@@ -75,7 +75,10 @@ export interface TicketUpdate {
   readonly matchId: string | undefined;
   /** The ticket's assignment, while its state is `assigned` or `joined`. */
   readonly assignment: TicketAssignment | undefined;
-  /** Estimated place among the waiting tickets, 1 for the ticket that is matched next; undefined unless the ticket waits in a pool. */
+  /**
+   * Estimated place among the waiting tickets: 1 for the ticket that is matched next. Undefined unless the
+   * ticket waits in a pool.
+   */
   readonly position: number | undefined;
   /** Estimated time until the ticket is matched, at the current rate; undefined if unknown. */
   readonly estimatedWaitMs: number | undefined;

@@ -68,7 +68,7 @@ export type FunctionReader<K extends FunctionKind> = (
   custom: MatchFunctions,
 ) => ProfileFunction;
 
-/** Most agents in a match. */
+/** Maximum number of agents in a match. */
 const maxCount = 10_000;
 
 /** @throws DmEnvRpcError INVALID_ARGUMENT if no match can have this number of agents. */

@@ -85,10 +85,11 @@ export function skillWindow(options: SkillWindowOptions): MatchFunction {
 const considered = 8;
 
 /**
- * Collects tickets from index `start` on until their agents add up to `count`.
+ * Collects the ticket at index `start` and then, in the order of skills, each ticket that is unused and still
+ * fits, until their agents add up to `count`.
  *
- * @returns The indexes of the tickets; undefined if the considered tickets contain no such group whose
- *   skills differ by at most `widest`.
+ * @returns The indexes of the tickets; undefined if the considered tickets do not add up to `count`, or if
+ *   their skills differ by more than `widest`.
  */
 function groupFrom(
   { tickets, skills }: Ranking,

@@ -72,8 +72,8 @@ export class Presence {
 
   /**
    * Records a read of a ticket by its creator. Has no effect unless the ticket waits. Renews the ticket's lease
-   * if the ticket is away, or if less than half of the lease is left. So if a ticket is read in every third of
-   * `ticketLeaseMs`, the second read at the latest renews the lease, when a third of the lease is still left.
+   * if the ticket is away, or if less than half of the lease is left. So if at most a third of `ticketLeaseMs`
+   * passes between two reads, the lease is renewed before less than a sixth of it is left.
    */
   read(ticket: Ticket): void {
     if (ticket.state === "waiting" && this.#isStale(ticket)) {

@@ -8,8 +8,8 @@ export interface RecordKey {
 }
 
 /**
- * A map keyed by record, with one inner map for each kind. A key string of kind and id would have to be built
- * and hashed at each access.
+ * A map keyed by record, with one inner map for each kind. So no access needs to build and hash a string of
+ * kind and id.
  */
 export class RecordMap<T> {
   readonly #kinds = new Map<Kind, Map<string, T>>();

@@ -8,7 +8,7 @@ export const algorithm = "EdDSA";
 
 const secretId = "signing-key";
 
-/** Most keys that are published at once. */
+/** Maximum number of keys that are published at once. */
 const maxKeys = 4;
 
 /** A key that signs tokens, as a private JWK. */

@@ -64,8 +64,8 @@ export interface TokenVerifier {
 }
 
 /**
- * Tolerance, in seconds, with which the JWT library accepts expired tokens. `claimsOf` checks the
- * expiry, because it depends on the seat.
+ * Tolerance, in seconds, with which the JWT library accepts expired tokens. `claimsOf` checks the expiry
+ * itself, because an expired token is valid for a held seat.
  */
 const anyAge = 10 * 365 * 24 * 3_600;
 
