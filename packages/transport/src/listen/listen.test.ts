@@ -249,6 +249,13 @@ describe("hostile connections", () => {
     await until(() => server.listener.connections === 0);
   });
 
+  const callForgotten = Buffer.concat([
+    startOfCall,
+    http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(8)), // node:http2 waits for the last stream.
+    // A CONTINUATION that follows no HEADERS: node:http2 stops reading.
+    http2Frame(frameTypes.continuation, frameFlags.endHeaders, 3),
+  ]);
+
   test.each(["pingIntervalMs", "idleConnectionMs"])(
     "a connection that node:http2 forgets is closed by %s",
     async (limit) => {
@@ -258,12 +265,7 @@ describe("hostile connections", () => {
         [limit]: 20,
       });
       await using peer = rawPeer(server.listener.port);
-      peer.write(
-        startOfCall,
-        http2Frame(frameTypes.goAway, 0, 0, Buffer.alloc(8)), // node:http2 waits for the last stream.
-        // A CONTINUATION that follows no HEADERS: node:http2 stops reading.
-        http2Frame(frameTypes.continuation, frameFlags.endHeaders, 3),
-      );
+      peer.write(callForgotten);
       const served = record(await server.next());
       peer.socket.destroy();
       const error = errorOf(await served.closed);
@@ -272,6 +274,21 @@ describe("hostile connections", () => {
       await until(() => server.listener.connections === 0);
     },
   );
+
+  test("a connection that node:http2 forgets is closed long before pings detect it, but no other that has sent a GOAWAY", async () => {
+    await using server = await serving({ pingIntervalMs: 0, idleConnectionMs: 0 });
+    await using call = rawCall(server.address);
+    const leaving = echo(await server.next());
+    call.session.goaway();
+    await using peer = rawPeer(server.listener.port);
+    peer.write(callForgotten);
+    const error = errorOf(await record(await server.next()).closed);
+    expect(error.message).toContain("did not answer");
+    await until(() => server.listener.connections === 1);
+    expect(leaving.events).toEqual([]);
+    call.http2.write(frame(bytesOf(named("still here"))));
+    await leaving.seen("message");
+  });
 
   test("a socket is closed even if the peer leaves its side of the connection open", async () => {
     await using server = await serving({ idleConnectionMs: 20 });

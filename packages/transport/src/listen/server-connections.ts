@@ -51,6 +51,12 @@ const refusedStreamBytes = 4 * 1024;
 /** Maximum number of GOAWAY frames of a peer. A client that shuts down sends two, and node:http2 emits an event for each. */
 const mostGoaways = 16;
 
+/** Time between two checks of a connection whose peer has sent a GOAWAY. */
+const leavingCheckMs = 2_000;
+
+/** Maximum number of SETTINGS frames that such a connection is sent before its peer acknowledges one. */
+const mostUnacknowledged = 8;
+
 /** Time between two checks for floods. */
 const calmCheckMs = 100;
 
@@ -217,6 +223,9 @@ export class ServerConnections {
     let goaways = 0;
     session.on("goaway", () => {
       goaways += 1;
+      if (goaways === 1) {
+        this.#endOnceForgotten(entry);
+      }
       if (goaways > mostGoaways) {
         this.#endFlood(entry);
       }
@@ -359,18 +368,50 @@ export class ServerConnections {
   #giveUpUnlessAnswered(entry: Entry, withinMs: number): void {
     setImmediate(() =>
       setImmediate(() => {
-        if (!entry.pinged || entry.session.destroyed) {
-          return;
+        if (entry.pinged && !entry.session.destroyed) {
+          this.#giveUp(entry, withinMs);
         }
-        entry.lost ??= new DmEnvRpcError(
-          "UNAVAILABLE",
-          `the client at ${entry.address} did not answer a ping within ${withinMs} ms`,
-          { origin: "connection" },
-        );
-        this.#limits.onError(entry.lost);
-        this.#end(entry);
       }),
     );
+  }
+
+  #giveUp(entry: Entry, withinMs: number): void {
+    entry.lost ??= new DmEnvRpcError(
+      "UNAVAILABLE",
+      `the client at ${entry.address} did not answer a ping within ${withinMs} ms`,
+      { origin: "connection" },
+    );
+    this.#limits.onError(entry.lost);
+    this.#end(entry);
+  }
+
+  /**
+   * Ends a connection that closes, and that node:http2 has forgotten (decision 14), within seconds. Every check sends
+   * SETTINGS. If no byte has moved when the next check runs, node:http2 neither reads nor writes the socket.
+   */
+  #endOnceForgotten(entry: Entry): void {
+    const { session, socket } = entry;
+    let unacknowledged = 0;
+    let movedBytes: number | undefined;
+    const timer = setInterval(() => {
+      if (session.destroyed || !session.closed) {
+        return;
+      }
+      const moved = socket.bytesRead + socket.bytesWritten;
+      if (moved === movedBytes) {
+        this.#giveUp(entry, leavingCheckMs);
+        return;
+      }
+      movedBytes = undefined;
+      if (unacknowledged < mostUnacknowledged) {
+        movedBytes = moved;
+        unacknowledged += 1;
+        session.settings({}, () => {
+          unacknowledged -= 1;
+        });
+      }
+    }, leavingCheckMs).unref();
+    session.once("close", () => clearInterval(timer));
   }
 
   /** Ends a connection and its streams. The socket closes even if the peer leaves its side open. */
