@@ -3,6 +3,7 @@ import { hasLabels } from "../../labels.ts";
 import type { ServerRecord } from "../../model.ts";
 import type { PlacementPolicy, Profile } from "../../profile.ts";
 import type { Replica } from "../../replica.ts";
+import { countBefore } from "../../sorted-list.ts";
 import type { MatchIndex } from "../indexes/match-index.ts";
 
 /** A server with its remaining room. */
@@ -12,13 +13,6 @@ interface Room {
   seats: number;
   /** Worlds placed on the server in this tick. */
   taken: number;
-}
-
-/** Servers with room that have a world type and labels. Servers with the fewest free seats are first. */
-interface UsableRooms {
-  readonly rooms: Room[];
-  /** Value of `Placement.#placed` at the last sort. If `#placed` is greater now, the rooms must be sorted again. */
-  placed: number;
 }
 
 /** Estimated load of a server. */
@@ -46,15 +40,13 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "server
 export class Placement {
   readonly #replica: Replica;
   readonly #matchIndex: MatchIndex;
-  /** Servers with room; undefined until the first world is to be placed. */
+  /** Servers that serve; undefined until the first world is to be placed. */
   #rooms: readonly Room[] | undefined;
-  /** Estimated loads of servers, by id; undefined for a server that reports no load. */
-  readonly #loads = new Map<string, EstimatedLoad | undefined>();
+  /** Estimated loads of the servers that report a load, by id. */
+  readonly #loads = new Map<string, EstimatedLoad>();
   readonly #isUsable: (serverId: string, worldType: string) => boolean;
-  /** Usable rooms by world type and labels. */
-  readonly #usable = new Map<string, UsableRooms>();
-  /** Worlds placed in this tick. */
-  #placed = 0;
+  /** Servers with room that have a world type and labels, by both, in the order of `byRoom`. */
+  readonly #usable = new Map<string, Room[]>();
 
   /** @param isUsable Returns true if a server may now get a world of a type. */
   constructor(
@@ -69,17 +61,16 @@ export class Placement {
 
   /** Returns the regions that worlds of a profile can be placed in. */
   regionsFor(placed: Placed): Set<string> {
-    return new Set(this.#roomsFor(placed).rooms.map(({ server }) => server.region ?? ""));
+    return new Set(this.#roomsFor(placed).map(({ server }) => regionOf(server)));
   }
 
   /** Returns the number of worlds of a profile that fit, in all regions or in the given one. */
   room(placed: Placed, region?: string): number {
     let room = 0;
-    for (const candidate of this.#roomsFor(placed).rooms) {
-      if (!isIn(candidate, region)) {
-        continue;
+    for (const { server, worlds, seats } of this.#roomsFor(placed)) {
+      if (isIn(server, region)) {
+        room += Math.min(worlds, Math.floor(seats / placed.seats));
       }
-      room += Math.min(candidate.worlds, Math.floor(candidate.seats / placed.seats));
     }
     return room;
   }
@@ -90,32 +81,28 @@ export class Placement {
    */
   take(placed: Placed, region?: string): ServerRecord | undefined {
     const { seats, placement } = placed;
-    const usable = this.#roomsFor(placed);
-    const { rooms } = usable;
-    const fits = (room: Room): boolean =>
-      room.worlds > 0 && room.seats >= seats && isIn(room, region);
-    let best: Room | undefined;
-    if (placement === "packed") {
-      best = rooms.find(fits);
-    } else {
-      for (const room of rooms) {
-        if (
-          fits(room) &&
-          (best === undefined || this.#freeOf(room, placement) > this.#freeOf(best, placement))
-        ) {
-          best = room;
-        }
-      }
-    }
+    const rooms = this.#roomsFor(placed);
+    const fits = (room: Room): boolean => room.seats >= seats && isIn(room.server, region);
+    let best = rooms.find(fits);
     if (best === undefined) {
       return undefined;
+    }
+    if (placement !== "packed") {
+      let free = this.#freeOf(best, placement);
+      for (const room of rooms.filter(fits)) {
+        const other = this.#freeOf(room, placement);
+        if (other > free) {
+          best = room;
+          free = other;
+        }
+      }
     }
     best.worlds -= 1;
     best.seats -= seats;
     best.taken += 1;
-    this.#sink(rooms, best);
-    this.#placed += 1;
-    usable.placed = this.#placed;
+    for (const usable of this.#usable.values()) {
+      update(usable, best);
+    }
     return best.server;
   }
 
@@ -137,88 +124,90 @@ export class Placement {
    * worlds, and at least `1 / maxWorlds`. Otherwise a burst of matches would be placed on one server.
    */
   #loadOf({ id, maxWorlds }: ServerRecord): EstimatedLoad | undefined {
-    if (this.#loads.has(id)) {
-      return this.#loads.get(id);
-    }
+    const known = this.#loads.get(id);
     const reported = this.#replica.get("report", id)?.value.load;
-    let estimate: EstimatedLoad | undefined;
-    if (reported !== undefined) {
-      const worlds = [...(this.#matchIndex.worldsOf.get(id) ?? [])];
-      const sinceMs = this.#replica.now() - settlingMs;
-      const settling = worlds.filter((worldId) => {
-        const world = this.#replica.get("world", worldId)?.value;
-        return world !== undefined && (world.state === "creating" || world.openedMs > sinceMs);
-      }).length;
-      const settled = worlds.length - settling;
-      const perWorld = Math.max(1 / maxWorlds, settled === 0 ? 0 : reported / settled);
-      estimate = { load: reported + settling * perWorld, perWorld };
+    if (known !== undefined || reported === undefined) {
+      return known;
     }
+    const worlds = [...(this.#matchIndex.worldsOf.get(id) ?? [])];
+    const sinceMs = this.#replica.now() - settlingMs;
+    const settling = worlds.filter((worldId) => {
+      const world = this.#replica.get("world", worldId)?.value;
+      return world?.state === "creating" || (world?.openedMs ?? 0) > sinceMs;
+    }).length;
+    const settled = worlds.length - settling;
+    const perWorld = Math.max(1 / maxWorlds, settled === 0 ? 0 : reported / settled);
+    const estimate = { load: reported + settling * perWorld, perWorld };
     this.#loads.set(id, estimate);
     return estimate;
-  }
-
-  /** Moves a server that now has fewer free seats to its new position, or drops a server without room. */
-  #sink(rooms: Room[], room: Room): void {
-    let at = rooms.indexOf(room);
-    if (room.worlds === 0 || room.seats === 0) {
-      rooms.splice(at, 1);
-      return;
-    }
-    for (let before = rooms[at - 1]; before !== undefined && before.seats > room.seats; ) {
-      rooms[at] = before;
-      at -= 1;
-      rooms[at] = room;
-      before = rooms[at - 1];
-    }
   }
 
   #findRooms(): readonly Room[] {
     const rooms: Room[] = [];
     for (const { value: server } of this.#replica.table("server").values()) {
-      if (server.state !== "serving") {
-        continue;
-      }
-      const load = this.#matchIndex.loadOf(server.id);
-      const worlds = server.maxWorlds - load.worlds;
-      const seats = server.maxAgents - load.seats;
-      if (worlds > 0 && seats > 0) {
+      if (server.state === "serving") {
+        const load = this.#matchIndex.loadOf(server.id);
+        const worlds = server.maxWorlds - load.worlds;
+        const seats = server.maxAgents - load.seats;
         rooms.push({ server, worlds, seats, taken: 0 });
       }
     }
-    // Among servers with equally many free seats, allocated servers are first: they save an allocation.
-    const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
-    return rooms.sort(
-      (a, b) => a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1),
-    );
+    return rooms;
   }
 
-  #roomsFor({ worldType, serverLabels }: Placed): UsableRooms {
+  #roomsFor({ worldType, serverLabels }: Placed): Room[] {
     const key = JSON.stringify([worldType, serverLabels]);
-    let usable = this.#usable.get(key);
-    if (usable?.placed === this.#placed) {
-      return usable;
+    const known = this.#usable.get(key);
+    if (known !== undefined) {
+      return known;
     }
     this.#rooms ??= this.#findRooms();
-    const rooms =
-      usable?.rooms ??
-      this.#rooms.filter(
-        ({ server }) =>
-          server.worldTypes.includes(worldType) &&
-          hasLabels(server, serverLabels) &&
-          this.#isUsable(server.id, worldType),
-      );
-    // After the last sort, worlds of other types or labels may have been placed on these servers.
-    usable = {
-      rooms: rooms
-        .filter(({ worlds, seats }) => worlds > 0 && seats > 0)
-        .sort((a, b) => a.seats - b.seats),
-      placed: this.#placed,
-    };
+    const usable = this.#rooms
+      .filter(
+        (room) =>
+          hasRoom(room) &&
+          room.server.worldTypes.includes(worldType) &&
+          hasLabels(room.server, serverLabels) &&
+          this.#isUsable(room.server.id, worldType),
+      )
+      .sort(byRoom);
     this.#usable.set(key, usable);
     return usable;
   }
 }
 
-function isIn({ server }: Room, region: string | undefined): boolean {
-  return region === undefined || (server.region ?? "") === region;
+function regionOf({ region = "" }: ServerRecord): string {
+  return region;
+}
+
+function isIn(server: ServerRecord, region: string | undefined): boolean {
+  return region === undefined || regionOf(server) === region;
+}
+
+function hasRoom({ worlds, seats }: Room): boolean {
+  return worlds > 0 && seats > 0;
+}
+
+/**
+ * Compares two servers: the one with the fewest free seats is first. Among equals, allocated servers are first,
+ * because they save an allocation; then the one with the lowest id.
+ */
+function byRoom(a: Room, b: Room): number {
+  const rank = ({ server }: Room): number => (server.allocated === true ? 0 : 1);
+  return a.seats - b.seats || rank(a) - rank(b) || (a.server.id < b.server.id ? -1 : 1);
+}
+
+/** Moves a server that now has fewer free seats to its new place, or removes a server without room. */
+function update(rooms: Room[], room: Room): void {
+  const at = rooms.indexOf(room);
+  if (at >= 0) {
+    rooms.splice(at, 1);
+    if (hasRoom(room)) {
+      rooms.splice(
+        countBefore(rooms, (other) => byRoom(other, room) < 0),
+        0,
+        room,
+      );
+    }
+  }
 }
