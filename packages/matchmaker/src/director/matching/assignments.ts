@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Match, Ticket, World } from "../../model.ts";
+import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
 import type { Profile } from "../../profile.ts";
+import { put } from "../../replica.ts";
+import type { Change, Stored } from "../../store/store.ts";
 import type { DirectorContext } from "../context.ts";
 
 /** Assignments by ticket. */
@@ -8,6 +10,27 @@ export type Seats = ReadonlyMap<string, NonNullable<Ticket["assignment"]>>;
 
 /** A world's name, and the address of its server. */
 export type OpenWorld = Pick<World, "serverId" | "address"> & { readonly name: string };
+
+/** A world that agents may join. */
+export interface JoinableWorld {
+  readonly stored: Stored<World>;
+  readonly world: OpenWorld;
+  readonly server: ServerRecord;
+}
+
+/** Returns a world with its server if the world is open, and its server serves and is not suspect. */
+export function joinable(
+  { replica, isSuspect }: Pick<DirectorContext, "replica" | "isSuspect">,
+  worldId: string,
+): JoinableWorld | undefined {
+  const stored = replica.get("world", worldId);
+  const server = replica.get("server", stored?.value.serverId ?? "")?.value;
+  if (stored?.value.state !== "open" || server?.state !== "serving" || isSuspect(server.id)) {
+    return undefined;
+  }
+  const { serverId, address, name } = stored.value;
+  return name === undefined ? undefined : { stored, world: { serverId, address, name }, server };
+}
 
 /**
  * Signs a token for each agent of the given tickets of a match. A token reserves a seat in the world, for a
@@ -52,13 +75,21 @@ export async function reserve(
   return new Map(await Promise.all(entries));
 }
 
-/** Returns a ticket with its assignment. */
-export function assigned(
-  ticket: Ticket,
+/** Returns the changes that assign tickets to a match. Tickets without a seat stay as they are. */
+export function assign(
   match: Pick<Match, "id">,
-  assignment: NonNullable<Ticket["assignment"]>,
-): Ticket {
-  return { ...ticket, state: "assigned", matchId: match.id, assignment, reason: undefined };
+  tickets: readonly Stored<Ticket>[],
+  seats: Seats,
+): Change[] {
+  return tickets.flatMap((ticket) => {
+    const { id } = ticket.value;
+    const assignment = seats.get(id);
+    if (assignment === undefined) {
+      return [];
+    }
+    const seated = { state: "assigned", matchId: match.id, assignment, reason: undefined } as const;
+    return [put("ticket", id, ticket, { ...ticket.value, ...seated })];
+  });
 }
 
 /** Returns all tickets of a match. */

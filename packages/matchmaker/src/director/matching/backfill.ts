@@ -8,48 +8,39 @@ import { put } from "../../replica.ts";
 import type { Stored } from "../../store/store.ts";
 import { commit, type DirectorContext } from "../context.ts";
 import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
-import { announce, assigned, partiesOf, reserve, rosterOf, seatsOf } from "./assignments.ts";
+import {
+  announce,
+  assign,
+  joinable,
+  partiesOf,
+  reserve,
+  rosterOf,
+  seatsOf,
+} from "./assignments.ts";
+import { regionOf } from "./placement.ts";
+
+/** Waiting tickets of each pool, in matching order. */
+type Pools = ReadonlyMap<string, readonly WaitingTicket[]>;
 
 /** Fills the open seats of live matches with tickets in matching order. The oldest match is filled first. */
 export async function fillVacancies(context: DirectorContext): Promise<void> {
   const { replica, matchIndex } = context;
-  const pools = new Map<string, Map<string, WaitingTicket[]>>();
-  const reportOf = lastReports(context);
+  const waiting = new Map<string, { readonly profile: Profile; readonly pools: Pools }>();
+  for (const profile of matchIndex.profiles.values()) {
+    const pools = profile.backfill ? matchIndex.poolsOf(profile.name) : undefined;
+    if (pools !== undefined) {
+      waiting.set(profile.name, { profile, pools });
+    }
+  }
   const matches = [...matchIndex.vacant]
-    .map((id) => replica.get("match", id))
-    .filter((match) => match !== undefined)
+    .flatMap((id) => replica.get("match", id) ?? [])
     .sort((a, b) => a.value.createdMs - b.value.createdMs);
   for (const match of matches) {
-    const profile = matchIndex.profiles.get(match.value.profile);
-    if (profile?.backfill !== true || match.value.state !== "live") {
-      continue;
+    const found = waiting.get(match.value.profile);
+    if (found !== undefined) {
+      await fill(context, found.profile, match, found.pools);
     }
-    let waiting = pools.get(profile.name);
-    if (waiting === undefined) {
-      waiting = new Map(
-        [...(matchIndex.poolsOf(profile.name) ?? [])].map(([name, tickets]) => [
-          name,
-          [...tickets],
-        ]),
-      );
-      pools.set(profile.name, waiting);
-    }
-    await fill(context, profile, match, waiting, reportOf);
   }
-}
-
-/** Returns a function that finds a world in its server's last report. */
-function lastReports({ replica }: DirectorContext): (world: World) => ReportedWorld | undefined {
-  const byServer = new Map<string, ReadonlyMap<string, ReportedWorld>>();
-  return ({ serverId, name = "" }) => {
-    let ofServer = byServer.get(serverId);
-    if (ofServer === undefined) {
-      const reported = replica.get("report", serverId)?.value.worlds ?? [];
-      ofServer = new Map(reported.map((world) => [world.name, world]));
-      byServer.set(serverId, ofServer);
-    }
-    return ofServer.get(name);
-  };
 }
 
 /**
@@ -79,43 +70,47 @@ async function fill(
   context: DirectorContext,
   profile: Profile,
   match: Stored<Match>,
-  pools: Map<string, WaitingTicket[]>,
-  reportOf: (world: World) => ReportedWorld | undefined,
+  pools: Pools,
 ): Promise<void> {
-  const { replica } = context;
-  const world = replica.get("world", match.value.worldId);
-  if (world?.value.state !== "open" || world.value.name === undefined) {
+  const { replica, matchIndex } = context;
+  const found = joinable(context, match.value.worldId);
+  if (found === undefined) {
     return;
   }
-  const server = replica.get("server", world.value.serverId)?.value;
-  if (server?.state !== "serving") {
-    return;
-  }
-  if (context.isSuspect(server.id)) {
-    return;
-  }
+  const { stored, world, server } = found;
   const { latencyLimit } = profile;
-  const { region = "" } = server;
   const isAccepted = (ticket: WaitingTicket): boolean =>
-    latencyLimit === undefined || acceptsRegion(latencyLimit, ticket, region, replica.now());
+    latencyLimit === undefined ||
+    acceptsRegion(latencyLimit, ticket, regionOf(server), replica.now());
+  const reported = replica.get("report", server.id)?.value.worlds;
+  let free = freeSeats(
+    stored.value,
+    match.value,
+    server,
+    reported?.find(({ name }) => name === world.name),
+  );
   const chosen: { readonly team: string; readonly ticket: Stored<Ticket> }[] = [];
   const used = new Set<string>();
-  let free = freeSeats(world.value, match.value, server, reportOf(world.value));
   const vacancies = [...match.value.vacancies];
   for (const team of new Set(match.value.vacancies)) {
     const pool = profile.poolOfTeam.get(team);
-    for (;;) {
-      const room = Math.min(free, vacancies.filter((vacant) => vacant === team).length);
-      const ticket =
-        room <= 0
-          ? undefined
-          : take(
-              context,
-              pools,
-              pool,
-              used,
-              (waiting) => partySizeOf(waiting) <= room && isAccepted(waiting),
-            );
+    const candidates = [...pools]
+      .filter(([name]) => pool === undefined || name === pool)
+      .map(([, tickets]) => tickets);
+    let room = Math.min(free, vacancies.filter((vacant) => vacant === team).length);
+    // Without this condition, the last search would visit every ticket.
+    while (room > 0) {
+      const most = room;
+      const first = firstThatFits(
+        candidates,
+        (ticket) =>
+          // An earlier match of this tick may have got the ticket, or the ticket may have been cancelled.
+          matchIndex.waiting.has(ticket.id) &&
+          !used.has(ticket.id) &&
+          partySizeOf(ticket) <= most &&
+          isAccepted(ticket),
+      );
+      const ticket = first && replica.get("ticket", first.id);
       if (ticket === undefined) {
         break;
       }
@@ -123,6 +118,7 @@ async function fill(
       chosen.push({ team, ticket });
       const size = partySizeOf(ticket.value);
       free -= size;
+      room -= size;
       for (let seat = 0; seat < size; seat++) {
         vacancies.splice(vacancies.indexOf(team), 1);
       }
@@ -131,22 +127,14 @@ async function fill(
   if (chosen.length === 0) {
     return;
   }
-  const { serverId, address, name } = world.value;
-  const where = { serverId, address, name };
-  const span = startMatchSpan(
-    "backfill",
-    profile.name,
-    chosen.map(({ ticket }) => ticket.value),
-    match.value.traceparent,
-  );
+  const tickets = chosen.map(({ ticket }) => ticket);
+  const values = tickets.map(({ value }) => value);
+  const span = startMatchSpan("backfill", profile.name, values, match.value.traceparent);
   const filled: Match = {
     ...match.value,
     traceparent: span.traceparent ?? match.value.traceparent,
     vacancies,
-    ...partiesOf(
-      chosen.map(({ ticket }) => ticket.value),
-      match.value.parties,
-    ),
+    ...partiesOf(values, match.value.parties),
     teams: match.value.teams.map((roster) => ({
       name: roster.name,
       tickets: [
@@ -155,66 +143,26 @@ async function fill(
       ],
     })),
   };
-  const ids = chosen.map(({ ticket }) => ticket.value.id);
-  const seats = await reserve(context, profile, filled, where, ids);
-  const changes = chosen.flatMap(({ ticket }) => {
-    const seat = seats.get(ticket.value.id);
-    if (seat === undefined) {
-      return [];
-    }
-    return [put("ticket", ticket.value.id, ticket, assigned(ticket.value, filled, seat))];
-  });
+  const seats = await reserve(context, profile, filled, world, [...used]);
   // The commit contains the world so that it fails if the world has begun to drain. The next tick then retries.
   const made = await commit(context, [
     put("match", filled.id, match, filled),
-    put("world", world.value.id, world, world.value),
-    ...changes,
+    put("world", stored.value.id, stored, stored.value),
+    ...assign(filled, tickets, seats),
   ]);
   if (made) {
     endMatchSpan(span, filled);
-    announce(
-      context,
-      filled,
-      where,
-      chosen.map(({ ticket }) => ticket.value),
-    );
+    announce(context, filled, world, values);
   } else {
     span.end(conflict());
   }
 }
 
-/**
- * Returns the first unused ticket, in matching order, that fits. Searches only `pool`, or all pools if `pool`
- * is undefined.
- */
-function take(
-  { replica, matchIndex }: DirectorContext,
-  pools: Map<string, WaitingTicket[]>,
-  pool: string | undefined,
-  used: ReadonlySet<string>,
+/** Returns the first ticket of several lists, in matching order, that fits. Each list is in matching order. */
+function firstThatFits(
+  lists: readonly (readonly WaitingTicket[])[],
   fits: (ticket: WaitingTicket) => boolean,
-): Stored<Ticket> | undefined {
-  for (;;) {
-    const candidates = pool === undefined ? [...pools.values()] : [pools.get(pool) ?? []];
-    let best: { readonly first: WaitingTicket; readonly tickets: WaitingTicket[] } | undefined;
-    for (const tickets of candidates) {
-      const first = tickets.find(fits);
-      if (first !== undefined && (best === undefined || byTurn(first, best.first) < 0)) {
-        best = { first, tickets };
-      }
-    }
-    if (best === undefined) {
-      return undefined;
-    }
-    const { first, tickets } = best;
-    tickets.splice(tickets.indexOf(first), 1);
-    // The ticket may already have been chosen from another pool, or for an earlier match.
-    const stored =
-      !used.has(first.id) && matchIndex.waiting.has(first.id)
-        ? replica.get("ticket", first.id)
-        : undefined;
-    if (stored !== undefined) {
-      return stored;
-    }
-  }
+): WaitingTicket | undefined {
+  const [first] = lists.flatMap((tickets) => tickets.find(fits) ?? []).sort(byTurn);
+  return first;
 }

@@ -9,9 +9,18 @@ import { put } from "../../replica.ts";
 import type { Change, Stored } from "../../store/store.ts";
 import { commit, type DirectorContext, type Proposal } from "../context.ts";
 import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
-import { announce, assigned, type OpenWorld, partiesOf, reserve, rosterOf } from "./assignments.ts";
+import {
+  announce,
+  assign,
+  type JoinableWorld,
+  joinable,
+  type OpenWorld,
+  partiesOf,
+  reserve,
+  rosterOf,
+} from "./assignments.ts";
 import type { MatchRuns } from "./match-runs.ts";
-import type { Placement } from "./placement.ts";
+import { type Placement, regionOf } from "./placement.ts";
 import { chosenOf, propose, proposeByRegion } from "./proposals.ts";
 
 /** Matches per commit. */
@@ -44,7 +53,7 @@ export async function makeMatches(
   }
   const proposals: Proposal[] = [];
   /** Spare worlds by profile. */
-  const spares = new Map<string, readonly Stored<World>[]>();
+  const spares = new Map<string, readonly JoinableWorld[]>();
   for (const profile of matchIndex.profiles.values()) {
     const ready = sparesFor(context, profile);
     spares.set(profile.name, ready);
@@ -84,11 +93,14 @@ export async function makeMatches(
     if (planned >= settings.maxMatchesPerTick || failure !== undefined) {
       break;
     }
-    const ids = Object.values(proposal.teams).flatMap((team) => team.map(({ id }) => id));
-    if (ids.some((id) => used.has(id) || !matchIndex.waiting.has(id))) {
+    const ids = Object.values(proposal.teams)
+      .flat()
+      .map(({ id }) => id);
+    const tickets = stillWaiting(context, ids);
+    if (tickets === undefined || ids.some((id) => used.has(id))) {
       continue;
     }
-    const plan = await planFor(context, placement, proposal, spares, usedSpares);
+    const plan = await planFor(context, placement, proposal, tickets, spares, usedSpares);
     if (plan === undefined) {
       continue;
     }
@@ -113,30 +125,33 @@ export async function makeMatches(
  */
 async function claim(context: DirectorContext, plans: readonly Plan[]): Promise<void> {
   const { emit } = context;
-  for (let left = plans; left.length > 0; ) {
-    const changes = left.flatMap((plan) => plan.changes);
-    if (await commit(context, changes)) {
-      for (const { match, ready, span } of left) {
-        endMatchSpan(span, match);
-        const { id: matchId, profile, serverId } = match;
-        emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });
-        if (ready !== undefined) {
-          announce(context, match, ready.world, ready.tickets);
-        }
-      }
-      return;
-    }
+  let left = plans;
+  const commitLeft = (): Promise<boolean> =>
+    commit(
+      context,
+      left.flatMap(({ changes }) => changes),
+    );
+  // A commit of no plans succeeds.
+  while (!(await commitLeft())) {
     // After a conflict the replica has the current records.
-    const fit = left.filter((plan) => plan.changes.every((change) => isCurrent(context, change)));
+    const current = left.filter(({ changes }) => changes.every((each) => isCurrent(context, each)));
     // If every plan looks current, it is unknown which of them conflicted. So all plans are dropped, and the next
     // tick plans the matches again.
-    const next = fit.length === left.length ? [] : fit;
+    const kept = new Set(current.length === left.length ? [] : current);
     for (const plan of left) {
-      if (!next.includes(plan)) {
+      if (!kept.has(plan)) {
         plan.span.end(conflict());
       }
     }
-    left = next;
+    left = [...kept];
+  }
+  for (const { match, ready, span } of left) {
+    endMatchSpan(span, match);
+    const { id: matchId, profile, serverId } = match;
+    emit({ kind: "matched", matchId, profile, serverId, tickets: rosterOf(match).length });
+    if (ready !== undefined) {
+      announce(context, match, ready.world, ready.tickets);
+    }
   }
 }
 
@@ -145,27 +160,16 @@ function isCurrent({ replica }: DirectorContext, change: Change): boolean {
 }
 
 /** Returns the spare worlds that matches of a profile can use. Worlds created for the profile are first. */
-function sparesFor(context: DirectorContext, profile: Profile): Stored<World>[] {
-  const { replica, matchIndex } = context;
-  const found: Stored<World>[] = [];
+function sparesFor(context: DirectorContext, profile: Profile): JoinableWorld[] {
+  const { matchIndex } = context;
   const takesAny = Object.keys(profile.settings).length === 0;
-  for (const kind of takesAny ? [profile.name, ""] : [profile.name]) {
-    for (const id of matchIndex.spares.get(kind) ?? []) {
-      const world = replica.get("world", id);
-      if (world?.value.state !== "open" || world.value.type !== profile.worldType) {
-        continue;
-      }
-      const { serverId } = world.value;
-      const server = replica.get("server", serverId)?.value;
-      if (server?.state !== "serving" || !hasLabels(server, profile.serverLabels)) {
-        continue;
-      }
-      if (!context.isSuspect(serverId)) {
-        found.push(world);
-      }
-    }
-  }
-  return found;
+  return (takesAny ? [profile.name, ""] : [profile.name])
+    .flatMap((kind) => [...(matchIndex.spares.get(kind) ?? [])])
+    .flatMap((id) => joinable(context, id) ?? [])
+    .filter(
+      ({ stored, server }) =>
+        stored.value.type === profile.worldType && hasLabels(server, profile.serverLabels),
+    );
 }
 
 /** Returns, for each region, the number of a profile's matches that fit. */
@@ -173,7 +177,7 @@ function roomByRegion(
   context: DirectorContext,
   placement: Placement,
   profile: Profile,
-  ready: readonly Stored<World>[],
+  ready: readonly JoinableWorld[],
 ): Map<string, number> {
   const rooms = new Map<string, number>();
   const add = (region: string, room: number): void => {
@@ -183,21 +187,18 @@ function roomByRegion(
   for (const region of placement.regionsFor(profile)) {
     add(region, placement.room(profile, region));
   }
-  for (const { value } of ready) {
-    add(regionOf(context, value), 1);
+  for (const { server } of ready) {
+    add(regionOf(server), 1);
   }
   return rooms;
-}
-
-function regionOf({ replica }: DirectorContext, { serverId }: World): string {
-  return replica.get("server", serverId)?.value.region ?? "";
 }
 
 async function planFor(
   context: DirectorContext,
   placement: Placement,
   proposal: Proposal,
-  spares: ReadonlyMap<string, readonly Stored<World>[]>,
+  tickets: readonly Stored<Ticket>[],
+  spares: ReadonlyMap<string, readonly JoinableWorld[]>,
   usedSpares: Set<string>,
 ): Promise<Plan | undefined> {
   const profile = context.matchIndex.profiles.get(proposal.profile);
@@ -206,29 +207,28 @@ async function planFor(
   }
   const { latencyLimit } = profile;
   const nowMs = context.replica.now();
-  const stored = Object.values(proposal.teams).flatMap((team) =>
-    team.flatMap(({ id }) => context.replica.get("ticket", id) ?? []),
-  );
-  const tickets = stored.map(({ value }) => value);
+  const waiting = tickets.map(({ value }) => value);
   const isAccepted = (region: string): boolean =>
     latencyLimit === undefined ||
-    tickets.every((ticket) => acceptsRegion(latencyLimit, ticket, region, nowMs));
+    waiting.every((ticket) => acceptsRegion(latencyLimit, ticket, region, nowMs));
   // A spare world may already be used by another match of this tick.
   const spare = spares
     .get(profile.name)
-    ?.find(({ value }) => !usedSpares.has(value.id) && isAccepted(regionOf(context, value)));
+    ?.find(
+      ({ stored, server }) => !usedSpares.has(stored.value.id) && isAccepted(regionOf(server)),
+    );
   if (spare !== undefined) {
-    usedSpares.add(spare.value.id);
-    return await planInSpare(context, profile, proposal, spare, tickets);
+    usedSpares.add(spare.stored.value.id);
+    return await planInSpare(context, profile, proposal, spare, waiting);
   }
-  if (latencyLimit === undefined) {
-    return planOnServer(context, profile, proposal, placement.take(profile), stored);
-  }
-  const regions = placement.regionsFor(profile);
-  for (const region of regionsFor(latencyLimit, tickets, regions, nowMs)) {
+  const regions =
+    latencyLimit === undefined
+      ? [undefined]
+      : regionsFor(latencyLimit, waiting, placement.regionsFor(profile), nowMs);
+  for (const region of regions) {
     const server = placement.take(profile, region);
     if (server !== undefined) {
-      return planOnServer(context, profile, proposal, server, stored);
+      return planOnServer(context, profile, proposal, server, tickets);
     }
   }
   return undefined;
@@ -239,46 +239,38 @@ async function planInSpare(
   context: DirectorContext,
   profile: Profile,
   proposal: Proposal,
-  spare: Stored<World>,
+  { stored, world }: JoinableWorld,
   proposed: readonly Ticket[],
 ): Promise<Plan | undefined> {
   const { replica } = context;
-  const { id: worldId, serverId, address, name = "" } = spare.value;
-  const world = { serverId, address, name };
+  const { id: worldId, serverId, seats: worldSeats } = stored.value;
   const span = startMatchSpan("match", profile.name, proposed);
   const where = { worldId, serverId, state: "live", traceparent: span.traceparent } as const;
   const match = matchOf(context, proposal, where);
   const seats = await reserve(context, profile, match, world, rosterOf(match));
-  const tickets = stillWaiting(context, match);
+  const tickets = stillWaiting(context, rosterOf(match));
   if (tickets === undefined) {
     span.end(conflict());
     return undefined;
   }
   const changes = [
     put("match", match.id, undefined, match),
-    put("world", worldId, spare, {
-      ...spare.value,
+    put("world", worldId, stored, {
+      ...stored.value,
       matchId: match.id,
-      seats: Math.max(spare.value.seats, profile.seats),
+      seats: Math.max(worldSeats, profile.seats),
       emptySinceMs: replica.now(),
     }),
+    ...assign(match, tickets, seats),
   ];
-  for (const ticket of tickets) {
-    const seat = seats.get(ticket.value.id);
-    if (seat !== undefined) {
-      const seated = assigned(ticket.value, match, seat);
-      changes.push(put("ticket", ticket.value.id, ticket, seated));
-    }
-  }
   return { match, changes, ready: { world, tickets: tickets.map(({ value }) => value) }, span };
 }
 
-/** Returns the tickets of a match; undefined unless all are still waiting. */
+/** Returns the tickets with these ids; undefined unless all of them are still waiting. */
 function stillWaiting(
   { replica, matchIndex }: DirectorContext,
-  match: Match,
+  ids: readonly string[],
 ): Stored<Ticket>[] | undefined {
-  const ids = rosterOf(match);
   const tickets = ids
     .filter((id) => matchIndex.waiting.has(id))
     .flatMap((id) => replica.get("ticket", id) ?? []);
@@ -290,12 +282,9 @@ function planOnServer(
   context: DirectorContext,
   profile: Profile,
   proposal: Proposal,
-  server: ServerRecord | undefined,
+  server: ServerRecord,
   tickets: readonly Stored<Ticket>[],
-): Plan | undefined {
-  if (server === undefined) {
-    return undefined;
-  }
+): Plan {
   const worldId = context.newId();
   const values = tickets.map(({ value }) => value);
   const span = startMatchSpan("match", profile.name, values);

@@ -176,7 +176,8 @@ export class Placement {
   }
 }
 
-function regionOf({ region = "" }: ServerRecord): string {
+/** Returns the region of a server; empty if it has none. */
+export function regionOf({ region = "" }: ServerRecord): string {
   return region;
 }
 

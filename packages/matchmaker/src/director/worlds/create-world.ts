@@ -8,7 +8,7 @@ import { put } from "../../replica.ts";
 import { type Change, isStoreError } from "../../store/store.ts";
 import { faultOf, isGone, isUnreachable } from "../../world-servers.ts";
 import { change, type DirectorContext } from "../context.ts";
-import { announce, assigned, reserve, type Seats } from "../matching/assignments.ts";
+import { announce, assign, reserve, type Seats } from "../matching/assignments.ts";
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";
 import { startCreateSpan } from "../spans.ts";
 import type { WorldTasks } from "./world-tasks.ts";
@@ -256,16 +256,11 @@ function openedChanges(
   }
   const match: Match = { ...placed.value, state: "live" };
   changes.push(put("match", match.id, placed, match));
-  const tickets: Ticket[] = [];
-  for (const ticket of ticketsOf(replica, match)) {
-    const seat = seats.get(ticket.value.id);
-    if (ticket.value.state !== "matched" || seat === undefined) {
-      continue;
-    }
-    tickets.push(ticket.value);
-    changes.push(put("ticket", ticket.value.id, ticket, assigned(ticket.value, match, seat)));
-  }
-  return { changes, outcome: { match, tickets } };
+  const tickets = ticketsOf(replica, match).filter(
+    ({ value }) => value.state === "matched" && seats.has(value.id),
+  );
+  changes.push(...assign(match, tickets, seats));
+  return { changes, outcome: { match, tickets: tickets.map(({ value }) => value) } };
 }
 
 /** Returns the cooldown key of a world type on a server. */
