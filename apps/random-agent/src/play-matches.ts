@@ -32,7 +32,10 @@ export interface PlayMatchesOptions extends Omit<PlayOptions, "address" | "world
 
 /** Number of consecutive matches without an answered action after which an agent fails. */
 const maxFruitless = 10;
-/** Time limits for a matchmaker: short for its first answer, so that a wrong address fails soon; longer afterwards, to survive a restart. */
+/**
+ * Time limits for a matchmaker: short for its first answer, so that a wrong address fails soon; longer afterwards, to
+ * survive a restart.
+ */
 const firstAnswerMs = 5_000;
 const laterAnswerMs = 60_000;
 const closeTimeoutMs = 1_000;

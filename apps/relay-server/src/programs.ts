@@ -2,8 +2,8 @@
 import type { ProgramGrant } from "@dm-env-rpc/relay";
 
 /**
- * Parses the programs that may dial in: on each line a name, a token and, if several programs share the token, their maximum number.
- * Empty lines and lines that begin with # are ignored.
+ * Parses the programs that may dial in: on each line a name, a token and, if several programs share the token, their
+ * maximum number. Empty lines and lines that begin with # are ignored.
  *
  * @throws Error that names the malformed line.
  */

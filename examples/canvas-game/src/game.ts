@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A game without code for agents: the arrow keys move a paddle that catches coins. Each coin is a point; the third miss ends the game. */
+/**
+ * A game without code for agents: the arrow keys move a paddle that catches coins. Each coin is a point; the third miss
+ * ends the game.
+ */
 const canvas = document.createElement("canvas");
 canvas.width = 320;
 canvas.height = 240;

@@ -3,7 +3,10 @@ import { createHash, timingSafeEqual } from "node:crypto";
 
 /** Permission for programs to connect with a token. */
 export interface ProgramGrant {
-  /** Name of the program: letters, digits, `.`, `_` and `-`. If `maxPrograms` is more than 1, each program's name is this name with a number: `game/1`. */
+  /**
+   * Name of the program: letters, digits, `.`, `_` and `-`. If `maxPrograms` is more than 1, each program's name is
+   * this name with a number: `game/1`.
+   */
   readonly name: string;
   /** The secret, of at least 16 characters. */
   readonly token: string;

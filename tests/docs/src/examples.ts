@@ -23,7 +23,10 @@ declare const board: { isFree(field: number): boolean };
 declare const game: { takePoints(): number; readonly isOver: boolean; restart(): void };
 `.replaceAll("\n", " ");
 
-/** Returns the examples in the docstrings of all packages, each as a program that imports the names of packages that it uses. */
+/**
+ * Returns the examples in the docstrings of all packages, each as a program that imports the names of packages that it
+ * uses.
+ */
 export function examplesOf(): Program[] {
   const importOf = importsOfNames();
   return globSync("packages/*/src/**/*.ts", { cwd: root })

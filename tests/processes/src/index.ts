@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Processes for tests and measurements to start and kill, a server of raw messages, and frames and fields for bytes that no client of ours sends. */
+/**
+ * Processes for tests and measurements to start and kill, a server of raw messages, and frames and fields for bytes
+ * that no client of ours sends.
+ */
 export { freePort } from "./free-port.ts";
 export { callGhost, type Ghost } from "./ghost.ts";
 export {

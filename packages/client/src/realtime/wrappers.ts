@@ -113,7 +113,10 @@ export function recordStatistics<Action, Observation>(
 
 type SequenceSoFar = NonNullable<RealtimeInfo["sequence"]>;
 
-/** Counts the steps, rewards and time of each environment's sequence; `seen` may replace each step before it is returned. */
+/**
+ * Counts the steps, rewards and time of each environment's sequence; `seen` may replace each step before it is
+ * returned.
+ */
 function counting<Action, Observation>(
   inner: RealtimeEnvironment<Action, Observation>,
   { time = systemTime }: ThrottleOptions,

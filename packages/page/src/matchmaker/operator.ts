@@ -12,8 +12,8 @@ import { AdminService, RegistryService, type WatchResponse } from "@dm-env-rpc/p
 /** The connection of an operator to the matchmaker that has served the page. */
 export interface Operator {
   /**
-   * Yields undefined once the matchmaker has admitted the operator. Then yields each existing profile, server, match and ticket once,
-   * as if it had just changed, and after that each change.
+   * Yields undefined once the matchmaker has admitted the operator. Then yields each existing profile, server, match
+   * and ticket once, as if it had just changed, and after that each change.
    */
   watch(signal: AbortSignal): AsyncIterable<WatchResponse["change"] | undefined>;
   /** Stops placing worlds on a server. */

@@ -71,8 +71,13 @@ function upToDate({ sent, seen, ended, seenEnd, aborted, seenClose }: Progress):
   return seenClose || (!aborted && sent === seen && ended === seenEnd);
 }
 
-/** Time limit of the network, in milliseconds, and the most of it that a turn of the event loop uses up: machines stand still for seconds. */
+/** Time for the network to deliver everything. */
 const networkMs = 5000;
+
+/**
+ * A turn of the event loop counts as at most this much of `networkMs`, because a busy machine may stand still for
+ * seconds.
+ */
 const mostOfTurnMs = 10;
 
 /** Streams over HTTP/2, each on a connection of its own. */

@@ -71,8 +71,8 @@ export type ProcessHandler = (
  * ServerStream, as a gRPC call does.
  *
  * Connect's iterator of requests ends the same way for a half-close and for a reset. Only the
- * call's signal distinguishes the two, because a reset aborts it. So when the iterator has ended, the handler waits for one
- * turn of the event loop, in which a reset aborts the signal.
+ * call's signal distinguishes the two, because a reset aborts it. So when the iterator has ended, the handler waits for
+ * one turn of the event loop, in which a reset aborts the signal.
  */
 export function createProcessHandler({
   codecs,

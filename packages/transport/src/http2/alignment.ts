@@ -12,8 +12,8 @@ const maxLead = 8;
  *
  * A float tensor is a view only if its bytes are aligned; otherwise the codec copies it. The position of a
  * tensor depends on the message, but messages of one size on one stream mostly share a layout. So the
- * learner tries the eight offsets until no bytes are copied. If bytes are copied at every offset, it uses the offset with the
- * fewest copied bytes.
+ * learner tries the eight offsets until no bytes are copied. If bytes are copied at every offset, it uses the offset
+ * with the fewest copied bytes.
  */
 export class AlignmentLearner {
   /** Bytes to leave free before the next message. */

@@ -29,8 +29,8 @@ export type Encoder<T> = Pick<MessageCodec<T>, "size" | "write">;
  * The messages of one turn of the event loop, framed one after the other.
  *
  * Small messages are encoded directly into a slab that the stream owns. Bytes that were handed to a write
- * never change; later messages follow them in the slab. The size of a slab depends on the last turn's traffic, so that an idle
- * stream holds little memory.
+ * never change; later messages follow them in the slab. The size of a slab depends on the last turn's traffic, so that
+ * an idle stream holds little memory.
  */
 export class Outbox<T> {
   /** Bytes of pending messages. */

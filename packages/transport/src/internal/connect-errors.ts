@@ -40,8 +40,8 @@ export function fromConnectError(thrown: unknown, origin: ErrorOrigin): DmEnvRpc
 }
 
 /**
- * Maps an error of a unary or streaming call through a gRPC client of Connect's. The origin is `server` for a status that
- * the server sent, `client` if `signal` is aborted, and `connection` otherwise.
+ * Maps an error of a unary or streaming call through a gRPC client of Connect's. The origin is `server` for a status
+ * that the server sent, `client` if `signal` is aborted, and `connection` otherwise.
  */
 export function fromCallError(thrown: unknown, signal?: AbortSignal): DmEnvRpcError {
   if (isDmEnvRpcError(thrown)) {

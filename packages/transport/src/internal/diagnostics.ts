@@ -9,7 +9,8 @@ export interface DiagnosticsChannel {
 const withoutSubscribers: DiagnosticsChannel = { hasSubscribers: false, publish() {} };
 
 /**
- * Returns the channel of a name from `node:diagnostics_channel`; in a page, which has no such module, a channel without subscribers.
+ * Returns the channel of a name from `node:diagnostics_channel`; in a page, which has no such module, a channel without
+ * subscribers.
  *
  * The module is looked up at run time, because an import would prevent bundling for pages.
  */

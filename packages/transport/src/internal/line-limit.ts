@@ -19,8 +19,8 @@ export class LineLimit {
   readonly #periods = new Map<string, Period>();
 
   /**
-   * @param onSkipped Called ten seconds after the first line about a kind of event, if there were more than five, with the number of
-   *   lines that were skipped.
+   * @param onSkipped Called ten seconds after the first line about a kind of event, if there were more than five, with
+   *   the number of lines that were skipped.
    */
   constructor(
     onSkipped: (kind: string, lines: number, seconds: number) => void,

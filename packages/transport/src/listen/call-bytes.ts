@@ -13,7 +13,9 @@ import {
 import { processPath } from "../stream/process-path.ts";
 import { refuseForNow } from "./refusals.ts";
 
-/** Opens the account of a call of a route. It counts the call's headers, and its undelivered bytes in both directions. */
+/**
+ * Opens the account of a call of a route. It counts the call's headers, and its undelivered bytes in both directions.
+ */
 export function openCallAccount(
   buffered: BufferedBytes,
   connection: ConnectionBytes,

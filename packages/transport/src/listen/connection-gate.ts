@@ -18,8 +18,8 @@ const calmMs = 4_000;
 const patienceMs = 10_000;
 
 /**
- * Maximum number of connections that start in a turn of the event loop. The bytes that they have sent are read in the next turn,
- * so a burst of floods is noticed after this many connections.
+ * Maximum number of connections that start in a turn of the event loop. The bytes that they have sent are read in the
+ * next turn, so a burst of floods is noticed after this many connections.
  */
 const connectionsPerTurn = 32;
 
@@ -147,7 +147,8 @@ export class ConnectionGate {
   }
 
   /**
-   * Reads the first bytes of a socket, because a socket that is not being read does not report that its peer has closed it.
+   * Reads the first bytes of a socket, because a socket that is not being read does not report that its peer has closed
+   * it.
    *
    * @returns A function that puts the bytes back.
    */

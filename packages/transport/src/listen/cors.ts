@@ -9,8 +9,8 @@ const maxAgeS = 7_200;
 export type OriginCheck = (request: IncomingHttpHeaders) => boolean;
 
 /**
- * Returns the headers that let a page of another origin read a response (CORS); empty if the request is not from a page,
- * or if the page is not allowed.
+ * Returns the headers that let a page of another origin read a response (CORS); empty if the request is not from a
+ * page, or if the page is not allowed.
  */
 export function corsHeaders(
   request: IncomingHttpHeaders,

@@ -21,8 +21,8 @@ export interface Http1Limits {
 }
 
 /**
- * The open HTTP/1.1 connections of a listener. A refused client receives the error as the response to its request. If the
- * request opens a WebSocket, the client receives a close code instead, because a page can read nothing else.
+ * The open HTTP/1.1 connections of a listener. A refused client receives the error as the response to its request. If
+ * the request opens a WebSocket, the client receives a close code instead, because a page can read nothing else.
  */
 export class Http1Connections {
   readonly #limits: Http1Limits;

@@ -275,8 +275,8 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
 }
 
 /**
- * Returns the function that closes a listener in steps: it refuses new connections, refuses new streams, ends open streams,
- * and closes all sockets.
+ * Returns the function that closes a listener in steps: it refuses new connections, refuses new streams, ends open
+ * streams, and closes all sockets.
  */
 function createClose(
   server: Server,

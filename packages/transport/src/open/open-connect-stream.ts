@@ -30,8 +30,8 @@ export interface OpenConnectOptions extends OpenOptions {
 
 /**
  * Opens a Process stream over a new connection, with the Connect or the gRPC-Web protocol,
- * for servers behind a proxy that does not forward gRPC. The stream is slower than that of `openStream`, and behaves like it
- * in all other ways.
+ * for servers behind a proxy that does not forward gRPC. The stream is slower than that of `openStream`, and behaves
+ * like it in all other ways.
  *
  * @throws DmEnvRpcError as `openStream` does.
  */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Streams of programs that dial out to a relay, and the relay's side of these streams. It has no `node:` imports, because pages
- * dial out, too.
+ * Streams of programs that dial out to a relay, and the relay's side of these streams. It has no `node:` imports,
+ * because pages dial out, too.
  */
 
 export {

@@ -30,8 +30,8 @@ export const relayPath = "/dm_env_rpc.relay.v1";
 export const relaySubprotocol = "dm_env_rpc.relay.v1";
 
 /**
- * Credit that each side grants at the start of a stream, in bytes. A side buffers at most this much for a reader that has
- * stopped.
+ * Credit that each side grants at the start of a stream, in bytes. A side buffers at most this much for a reader that
+ * has stopped.
  */
 const windowBytes = 256 * 1024;
 
@@ -58,8 +58,8 @@ export interface LinkOptions {
   /** Maximum size of a message on a stream, in bytes. */
   readonly maxMessageBytes: number;
   /**
-   * Maximum number of bytes that wait for a peer that does not read; above the limit, the link fails. Default: limited only by
-   * the streams' credit.
+   * Maximum number of bytes that wait for a peer that does not read; above the limit, the link fails. Default: limited
+   * only by the streams' credit.
    */
   readonly maxUnsentBytes?: number | undefined;
   /** Called when the program has introduced itself. No stream opens before. */
@@ -77,8 +77,8 @@ export interface LinkOptions {
 /**
  * One WebSocket between a relay and a program, and the streams that it carries.
  *
- * Each stream is a WebSocket within the WebSocket, with credit of its own. So a reader that stops delays no other stream, and
- * the bytes that wait for this reader are bounded.
+ * Each stream is a WebSocket within the WebSocket, with credit of its own. So a reader that stops delays no other
+ * stream, and the bytes that wait for this reader are bounded.
  */
 export class Link {
   readonly #options: LinkOptions;
@@ -129,8 +129,8 @@ export class Link {
   /**
    * Opens a stream to the program.
    *
-   * @returns The stream's WebSocket; undefined if the program has not introduced itself, or if the link is closed or has used all
-   *   stream numbers.
+   * @returns The stream's WebSocket; undefined if the program has not introduced itself, or if the link is closed or
+   *   has used all stream numbers.
    */
   open(open: Omit<MessageInitShape<typeof OpenSchema>, "$typeName">): Socket | undefined {
     if (this.#isClosed || this.#peerWindow === undefined || this.#last === maxStreamNumber) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certificates for tests, all but one valid until 2126: of an authority, of a server at localhost, 127.0.0.1 and ::1, and
-// of a client. Their keys are public; do not trust them elsewhere.
+// Certificates for tests, all but one valid until 2126: of an authority, of a server at localhost, 127.0.0.1 and ::1,
+// and of a client. Their keys are public; do not trust them elsewhere.
 
 /** The certificate of the authority that signed `serverPair` and `clientPair`. */
 export const authority: string = `-----BEGIN CERTIFICATE-----

@@ -23,8 +23,8 @@ export const wsOptions = {
 } as const;
 
 /**
- * A WebSocket of `ws` that does not close after a message above `maxPayload`: the stream closes it once earlier requests
- * are answered. `ws` drops later messages.
+ * A WebSocket of `ws` that does not close after a message above `maxPayload`: the stream closes it once earlier
+ * requests are answered. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
   /** Writes pending messages. Called before each close frame, even if the frame answers the peer's close. */
@@ -130,8 +130,8 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
     events?.onPartial();
   };
   if (side === "server") {
-    // Drops the bytes that a closed socket has buffered. The library would parse them all in one turn, although the stream
-    // would drop their messages.
+    // Drops the bytes that a closed socket has buffered. The library would parse them all in one turn, although the
+    // stream would drop their messages.
     network.prependListener("close", () => network.read());
   }
   network.on("data", onData);

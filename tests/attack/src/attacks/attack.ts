@@ -42,7 +42,10 @@ export type Attacks = Readonly<Record<string, Attack>>;
 /** Pause after a refused connection. */
 const refusedMs = 10;
 
-/** Runs `play` on each of `count` connections. Until the attack is over, a new connection replaces each one whose `play` has ended. */
+/**
+ * Runs `play` on each of `count` connections. Until the attack is over, a new connection replaces each one whose `play`
+ * has ended.
+ */
 export async function persist(
   target: Target,
   count: number,

@@ -73,7 +73,10 @@ export class Peer {
     void target.over.then(() => this.#wake());
   }
 
-  /** Connects, sends the preface and SETTINGS, and waits for the server's SETTINGS. Returns undefined if the server does not accept the connection. */
+  /**
+   * Connects, sends the preface and SETTINGS, and waits for the server's SETTINGS. Returns undefined if the server does
+   * not accept the connection.
+   */
   static async connect(target: Target, options: PeerOptions = {}): Promise<Peer | undefined> {
     const socket = await openSocket(target);
     if (socket === undefined) {

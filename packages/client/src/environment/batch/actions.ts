@@ -128,7 +128,9 @@ export class ActionStacker {
   }
 }
 
-/** Returns the values of one slot from a tensor with a row per slot: a scalar, or a tensor that borrows the elements. */
+/**
+ * Returns the values of one slot from a tensor with a row per slot: a scalar, or a tensor that borrows the elements.
+ */
 export function rowOf(
   data: TensorData,
   dtype: TensorSpec["dtype"],
