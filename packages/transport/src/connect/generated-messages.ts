@@ -5,7 +5,7 @@ import type { UnreadMessage } from "../stream/message-stream.ts";
 import { unreadMessage } from "../stream/unread-messages.ts";
 import type { Carried } from "./iterable-stream.ts";
 
-/** Converts a record to the generated message, through its bytes. */
+/** Converts a message of tensor-codec to the generated message of protobuf-es: encodes it, then decodes the bytes. */
 export function toGenerated<T, Desc extends DescMessage>(
   codec: MessageCodec<T>,
   schema: Desc,
@@ -16,7 +16,9 @@ export function toGenerated<T, Desc extends DescMessage>(
   return { message: fromBinary(schema, bytes), bytes: bytes.length };
 }
 
-/** Converts a generated message, which Connect delivers, to the record, through its bytes. */
+/**
+ * Converts a generated message, which Connect delivers, to a message of tensor-codec, which is decoded when it is read.
+ */
 export function fromGenerated<T, Desc extends DescMessage>(
   codec: MessageCodec<T>,
   schema: Desc,

@@ -17,10 +17,10 @@ const patienceBytes = 8 * 1024 * 1024;
  * Collecting that memory costs a client more CPU than everything else it does with large messages.
  *
  * Each read is one ArrayBuffer, and its chunks are views of it. The buffer is detached when a chunk of the next read
- * arrives, because node:http2 has then finished with the buffer. It is not detached if more than nine bytes for each
- * chunk were not copied, because such bytes cannot all be frame headers. If the read also contains DATA of another
- * stream, a frame header and at least one byte of DATA are uncopied, too, which exceeds the bound. The bound is
- * exceeded even if the read begins inside a frame, whose header was in the previous read.
+ * arrives, because node:http2 has then finished with the buffer. It is detached only if at most nine bytes for each
+ * chunk were left uncopied: the headers of the chunks' frames. DATA of another stream in the same read exceeds this
+ * bound, because its frame adds a header and at least one byte. It does so even if the read begins inside a frame,
+ * whose header was in the previous read.
  */
 export class ChunkMemory {
   #patience = patienceBytes;

@@ -9,7 +9,7 @@ import { owned } from "./read-ahead.ts";
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** A message of at most this size is allocated as a whole when its first bytes arrive. */
+/** First value of `#trustedBytes`. */
 const firstAllocationBytes = 16 * 1024;
 
 /**
@@ -19,8 +19,8 @@ const firstAllocationBytes = 16 * 1024;
 const chunkOverheadBytes = 256;
 
 /**
- * A larger message is allocated as a whole once this share of it has arrived. The rest costs little at first, because
- * the system provides a page only when it is written to.
+ * A message above `firstAllocationBytes` is allocated as a whole once this share of it has arrived. The rest costs
+ * little at first, because the system provides a page of memory only when it is written to.
  */
 const wholeShare = 1 / 4;
 
@@ -55,7 +55,7 @@ export class Deframer {
   readonly #side: "client" | "server";
   #chunk: Buffer = noBytes;
   #at = 0;
-  /** True if a message that was found is a view of the chunk. */
+  /** True if `next` has returned a message that is a view of the chunk. */
   #isViewed = false;
   readonly #chunkMemory: ChunkMemory | undefined;
   readonly #waiting: Buffer[] = [];
@@ -63,8 +63,8 @@ export class Deframer {
   #flags = 0;
   #headerLength = 0;
   /**
-   * True inside the body of a message that is being assembled. Of its `#bodySize` bytes, `#bodyLength` have arrived: they are in
-   * `#parts`, in `#body`, or partly in each.
+   * True inside the body of a message that is being assembled. Of its `#bodySize` bytes, `#bodyLength` have arrived.
+   * They are in `#parts`, in `#body`, or partly in each.
    */
   #isInBody = false;
   readonly #parts: Parts;
@@ -72,6 +72,7 @@ export class Deframer {
   #bodyLength = 0;
   #bodySize = 0;
   #bodyStart = 0;
+  /** A message of at most this size is allocated as a whole when its first bytes arrive. */
   #trustedBytes = firstAllocationBytes;
 
   /**
@@ -85,7 +86,7 @@ export class Deframer {
     this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
   }
 
-  /** Bytes that were pushed and are not part of a message that was found, with the overhead of their chunks. */
+  /** Pushed bytes that `next` has not returned in a message yet, including the overhead of the chunks that wait. */
   get bufferedBytes(): number {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
@@ -275,7 +276,7 @@ export class Deframer {
     if (body === undefined || needed < this.#bodySize) {
       return false;
     }
-    // From now on, messages of up to this size are allocated as a whole when they are announced.
+    // A peer that has completed a message of this size is trusted to complete others.
     this.#trustedBytes = Math.max(this.#trustedBytes, needed);
     this.#isInBody = false;
     this.#body = undefined;

@@ -23,7 +23,10 @@ const messagesPerWrite = 32;
 /** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
 
-/** If at least this many bytes of earlier flushes are unsent, a flush counts them before it writes. */
+/**
+ * If at least this many bytes of earlier flushes are unsent, a flush counts them (`ByteAccount.count`) before it
+ * writes.
+ */
 const untakenBytes = 16 * 1024;
 
 /** Options that both sides of a gRPC call share. */
@@ -61,7 +64,7 @@ export abstract class Http2MessageStream<
   protected ended = false;
   /** True once `onClose` has been called or is scheduled. */
   protected done = false;
-  /** True if bytes that the peer still sends are dropped. */
+  /** True once all further bytes of the peer are dropped. */
   protected discarding = false;
   /** The peer's `grpc-encoding`. */
   protected encoding: string | undefined;
@@ -371,7 +374,10 @@ export abstract class Http2MessageStream<
     }
   }
 
-  /** Counts a piece. After too many pieces, resets the stream, because more would arrive while it is open. */
+  /**
+   * Counts a received chunk of a few bytes (`ByteAccount.piece`). After too many of them, resets the stream, because
+   * more would arrive while it is open.
+   */
   #countPiece(): void {
     if (this.done || this.#account?.piece() !== false) {
       return;
@@ -505,8 +511,7 @@ export abstract class Http2MessageStream<
     }
     this.#heldBytes = said;
     this.#inflating = true;
-    // Above a limit, this ends a stream (this stream or another) before the memory of the inflated message is
-    // allocated.
+    // If a limit is exceeded, a stream ends, this one or another, before memory for the inflated message is allocated.
     this.#keepAccount();
     if (this.#account === undefined) {
       this.#startInflating(bytes, () => {});

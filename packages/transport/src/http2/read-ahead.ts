@@ -9,7 +9,9 @@ const chunkOverheadBytes = 256;
  */
 const pinnedShare = 1 / 4;
 
-/** Copies a chunk that would keep much more memory than its own bytes. */
+/**
+ * Returns a copy of a chunk that would keep much more memory alive than its own bytes. Returns any other chunk itself.
+ */
 export function owned(chunk: Buffer): Buffer {
   if (chunk.length >= pinnedShare * chunk.buffer.byteLength) {
     return chunk;
@@ -31,7 +33,7 @@ interface ReadAheadOptions {
 
 /**
  * Reports the chunks that node:http2 reads while the consumer is behind. A chunk may have any size; together, they have
- * at most a window of 4 MiB. Copies the chunks that would keep much more memory than their own bytes.
+ * at most a window of 4 MiB. Copies the chunks that would keep much more memory alive than their own bytes.
  */
 export class ReadAhead {
   /** Overhead of the chunks that have arrived since the consumer fell behind, in bytes. */

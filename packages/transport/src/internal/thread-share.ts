@@ -29,8 +29,8 @@ export class ThreadShare {
   readonly #byNetwork = new Map<string, Waiting>();
 
   /**
-   * @param perTurn Maximum number of `count` calls in a turn. Set it if the work of a request is done after `count`,
-   *   where the clock does not measure it.
+   * @param perTurn Maximum number of `count` calls in a turn. Set it if most of a request's work is done in later turns
+   *   or in promises: the clock is read when `count` is called, so it does not measure that work.
    */
   constructor(
     now: () => number = () => performance.now(),

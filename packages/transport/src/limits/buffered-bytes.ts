@@ -6,7 +6,10 @@ import { Queue } from "../internal/queue.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
-/** A stream is ended once this many checks in a row have found its message stalled. */
+// A survey counts the bytes of all streams in the layers below: bytes that node:http2 has read ahead, and bytes that
+// peers have not read. All other bytes are reported by the streams themselves.
+
+/** A stream is ended once this many checks in a row have found that no byte of its incomplete message has arrived. */
 const stallChecks = 4;
 
 /** Time between two surveys while less than `alertShare` of `maxBufferedBytes` is buffered. */
@@ -22,8 +25,8 @@ const alertShare = 1 / 8;
 const tightShare = 1 / 4;
 
 /**
- * While more than `maxBufferedBytes` are held, all streams are counted again. On average, this counts at most this many
- * streams per millisecond.
+ * While more than `maxBufferedBytes` are buffered, the bytes of all streams are counted again and again, because peers
+ * may have read meanwhile. On average, the bytes of at most this many streams are counted per millisecond.
  */
 const entriesPerMs = 256;
 
@@ -63,8 +66,8 @@ export interface ByteHolder {
    */
   readonly unreportedBytes: number;
   /**
-   * Ends the stream. If the stream still holds bytes later, `fail` is called again, and must then free the bytes
-   * without waiting for the peer.
+   * Ends the stream. If the stream still holds bytes at the next survey, `fail` is called again. It must then free the
+   * bytes without waiting for the peer.
    */
   fail(error: DmEnvRpcError): void;
 }
@@ -72,8 +75,9 @@ export interface ByteHolder {
 /** Account of the undelivered bytes of one stream. */
 export interface ByteAccount {
   /**
-   * True while all streams together buffer much. A stream then buffers at most `lowWaterBytes` for its peer before
-   * `send` returns false. If a peer does not read, its requests then wait, and no stream has to end.
+   * True while all streams together buffer much (`tightShare`). A stream then buffers at most `lowWaterBytes` for its
+   * peer before `send` returns false. The requests of a peer that does not read thus wait early, so that the limit is
+   * not reached and no stream has to end.
    */
   readonly isTight: boolean;
   /**
@@ -89,9 +93,10 @@ export interface ByteAccount {
    */
   countWritten(): void;
   /**
-   * Counts a piece: a chunk of a few bytes in the middle of a message. It takes as much time as a chunk of 16 KB.
+   * Counts a piece: a chunk of a few bytes (`pieceBytes`) in the middle of a message. It takes as much time as a chunk
+   * of 16 KB.
    *
-   * @returns False if the connection has sent more pieces than an honest client sends.
+   * @returns False if the connection has sent more pieces since the last survey than an honest client sends.
    */
   piece(): boolean;
   /**
@@ -99,6 +104,7 @@ export interface ByteAccount {
    * together. A message above `maxInflatingBytes` is inflated alone.
    *
    * @param bytes Size of the inflated message.
+   * @param start Starts the inflation, and calls `finished` when it is done.
    */
   inflateInTurn(bytes: number, start: (finished: () => void) => void): void;
   /** Closes the account, once the stream holds no bytes. */
@@ -114,17 +120,21 @@ export const maxPieces = 2_048;
 /** Maximum memory of the messages that are being inflated at the same time. */
 const maxInflatingBytes = 16 * 1024 * 1024;
 
+/** The account of a stream. */
 interface Entry {
   readonly holder: ByteHolder;
   readonly connection: ConnectionBytes;
+  /** Bytes that the stream has reported with `hold`. */
   held: number;
-  /** Value of `unreportedBytes` at the last count. */
+  /** Value of the holder's `unreportedBytes` when it was last counted. */
   surveyed: number;
-  /** The error that ended the stream. The next survey clears it; by then, the stream should hold no bytes. */
+  /**
+   * The error with which `#end` ended the stream. The next survey clears it; by then, the stream should hold no bytes.
+   */
   ending: DmEnvRpcError | undefined;
   /** Value of `held` at the last check for stalled messages. */
   seen: number;
-  /** Number of checks in a row that found the message stalled. */
+  /** Number of checks in a row that found that no byte of the incomplete message has arrived. */
   stalled: number;
 }
 
@@ -139,8 +149,8 @@ interface Inflation {
  * being inflated, or wait behind an unanswered request; bytes that are read ahead; and bytes that peers do not
  * read.
  *
- * Streams report changes of the bytes that they hold themselves. A timer surveys the buffers of the layers below, because
- * counting them for every message would be slow.
+ * Streams report changes of the bytes that they hold themselves. A timer surveys the buffers of the layers below,
+ * because counting those for every message would be slow.
  */
 export class BufferedBytes {
   readonly #limits: BufferLimits;
@@ -169,14 +179,14 @@ export class BufferedBytes {
     }
   }
 
-  /** Sum of the undelivered bytes. For the layers below, it has the result of the last count. */
+  /** Sum of the undelivered bytes. The bytes in the layers below are as of their last count. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * Starts the next inflations that fit. Inflations of ended streams finish inside `start`. This is a loop, because a
-   * recursion would nest thousands of calls.
+   * Starts the next inflations that fit. The inflation of an ended stream finishes inside `start`. This is a loop,
+   * because thousands of such streams would otherwise nest thousands of calls.
    */
   #inflateNext(): void {
     for (;;) {
@@ -290,7 +300,7 @@ export class BufferedBytes {
     }, ms).unref();
   }
 
-  /** Counts the unreported bytes of a stream, and returns by how much they have grown since the last count. */
+  /** Counts the unreported bytes of a stream, and returns by how many they have grown since the last count. */
   #refresh(entry: Entry): number {
     const { unreportedBytes } = entry.holder;
     const more = unreportedBytes - entry.surveyed;

@@ -51,16 +51,16 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request that Connect decodes: a request over Connect or gRPC-Web, or of `routes`. Keep the limit small:
-   * Connect decodes a request into objects of up to 100 times its size before other limits apply. A service may set its
-   * own `readMaxBytes`. Default 256 KiB.
+   * Bytes of one request that Connect decodes: a request over Connect or gRPC-Web, or of `routes`. Keep the limit
+   * small: Connect decodes a request into objects of up to 100 times its size before other limits apply. A service may
+   * set its own `readMaxBytes`. Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated, wait behind a
-   * request, or are not read by their peer. The requests of a peer wait while 256 KiB of its responses are unread.
-   * While more than a quarter of the limit is in use, 16 KiB are enough. Above the limit, a stream of the address that
-   * holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
+   * request, or are not read by their peer. The requests of a stream wait while 256 KiB of its responses are unread;
+   * while more than a quarter of the limit is in use, they wait from 16 KiB on. Above the limit, a stream of the
+   * address that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
    */
   readonly maxBufferedBytes: Limit = { default: 80 * 1024 * 1024, unit: "bytes" };
   /**

@@ -16,7 +16,7 @@ const webTrailersFlag = 0x80;
 
 type Request = IncomingMessage | Http2ServerRequest;
 
-/** The part of node:http's and node:http2's responses that both have. */
+/** The members that node:http's and node:http2's responses have in common, as far as they are used here. */
 interface Response {
   statusCode: number;
   readonly headersSent: boolean;
@@ -30,7 +30,7 @@ interface Response {
   off(event: "drain" | "close", listener: () => void): unknown;
 }
 
-/** A call that a byte stream answers. */
+/** The HTTP request and response of a call that a `ByteStream` answers: a function that sends encoded responses. */
 export interface BytesCall {
   readonly request: Request;
   readonly body: AsyncIterable<Uint8Array>;
@@ -68,8 +68,8 @@ const protocols: ReadonlyMap<string, Protocol> = new Map([
   ["application/connect+proto", connect],
 ]);
 
-/** Headers that a request has only if Connect's own handler must answer it. */
-const beyond = [
+/** Headers of compression and deadlines. Connect's own handler answers the requests that have one of them. */
+const unsupportedHeaders = [
   "grpc-encoding",
   "grpc-timeout",
   "connect-content-encoding",
@@ -78,7 +78,7 @@ const beyond = [
 ];
 
 /**
- * Returns the protocol in which a byte stream answers a request. Returns undefined if the request is in JSON, is
+ * Returns the protocol in which a byte stream answers a request. Returns undefined if the request is in JSON, may be
  * compressed or has a deadline: Connect's own handler must answer such a request.
  */
 export function byteProtocolOf({
@@ -90,7 +90,7 @@ export function byteProtocolOf({
   const isSupported =
     method === "POST" &&
     (protocol !== grpc || httpVersionMajor === 2) &&
-    beyond.every((name) => headers[name] === undefined);
+    unsupportedHeaders.every((name) => headers[name] === undefined);
   return isSupported ? protocol : undefined;
 }
 
@@ -105,7 +105,8 @@ export async function answerInBytes(
   response.statusCode = 200;
   response.setHeader("content-type", request.headers["content-type"] ?? "");
   if (request.httpVersionMajor === 1) {
-    // The close of the connection ends the body. Chunks would end it, too, but triple the writes of a response.
+    // The close of the connection ends the body. Chunked encoding would need no close, but three writes for each
+    // response.
     response.setHeader("connection", "close");
     response.removeHeader("transfer-encoding");
   }

@@ -52,7 +52,7 @@ export class ConnectionWindows {
   }
 }
 
-/** Returns the window of each of `count` connections. It changes only when `count` doubles or halves. */
+/** Returns the window of each of `count` connections. It changes only when `count` passes a power of two. */
 function windowOf(count: number): number {
   return count <= 1
     ? windowBytes

@@ -42,8 +42,8 @@ export interface ByteCall {
    */
   send(framed: Uint8Array): boolean;
   /**
-   * Call it after `send` has returned false. Resolves once all responses have been passed to the network, or the caller has
-   * disconnected.
+   * Call it after `send` has returned false. Resolves once all responses have been passed to the network, or the caller
+   * has disconnected.
    */
   drained(): Promise<void>;
 }
@@ -73,8 +73,8 @@ export interface WebSocketRoute {
   /** Maximum size of a message, in bytes. For a larger message, the socket calls `onTooLarge`. */
   readonly maxMessageBytes: number;
   /**
-   * Takes over an open socket. If a page opened the socket, the origin of the page is allowed. Called synchronously;
-   * must not throw.
+   * Takes over an open socket. If a page opened it, the listener has checked that the page's origin is allowed. Called
+   * synchronously; must not throw.
    */
   accept(socket: Socket, peer: Peer): void;
 }
@@ -114,8 +114,8 @@ export interface ListenOptions extends Partial<ListenLimits> {
   /** Files to serve to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /**
-   * Counts the undelivered bytes of several listeners together, with its own limits. The caller stops it. Default: the
-   * listener counts only its own bytes.
+   * Count of undelivered bytes that several listeners share, with limits of its own. The caller must call its `stop`.
+   * Default: the listener counts only its own bytes, with its own limits.
    */
   readonly buffered?: BufferedBytes | undefined;
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */

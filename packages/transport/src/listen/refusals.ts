@@ -34,7 +34,7 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
   http2.close();
 }
 
-/** Answers a request for an unknown path, in the client's protocol. */
+/** Answers a request for an unknown path. */
 export function refusePath(http2: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
   const error = new DmEnvRpcError("UNIMPLEMENTED", unknownPath(headers[":path"]));
   refuse(http2, headers, error, 404);
@@ -51,7 +51,7 @@ export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
   return `pages of ${origin?.slice(0, 200)} may not use this server; allow their origin (option allowedOrigins)`;
 }
 
-/** Answers a request above a limit, in the client's protocol. */
+/** Answers a request above a limit. */
 export function refuseForNow(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
@@ -60,6 +60,7 @@ export function refuseForNow(
   refuse(http2, headers, error, 429);
 }
 
+/** Answers a gRPC call with the error as its status, and any other request with an HTTP status and the error's text. */
 function refuse(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,

@@ -52,7 +52,7 @@ const requestHeadMs = 10_000;
 
 /**
  * Maximum number of calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each call,
- * most of it after the start. If hundreds of calls started at once, they would stop all streams.
+ * most of it after the start. If hundreds of calls started at once, all streams would wait for them.
  */
 const callsPerTurn = 16;
 

@@ -42,13 +42,19 @@ const headerBytes = 16 * 1024;
  */
 const failedStreams = 16;
 
-/** Value of `otherBytes` for a suspect connection. Invalid headers are decoded to the end, which takes 20 ms for a megabyte. */
+/**
+ * Value of `otherBytes` for a suspect connection. Invalid headers are decoded to the end, which takes 20 ms for a
+ * megabyte.
+ */
 const suspectOtherBytes = 256 * 1024;
 
 /** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
 const refusedStreamBytes = 4 * 1024;
 
-/** Maximum number of GOAWAY frames of a peer. A client that shuts down sends two, and node:http2 emits an event for each. */
+/**
+ * Maximum number of GOAWAY frames of a peer. A client that shuts down sends two, and node:http2 emits an event for
+ * each.
+ */
 const mostGoaways = 16;
 
 /** Time between two checks of a connection whose peer has sent a GOAWAY. */
@@ -443,9 +449,9 @@ const protocolError = -505;
 
 /**
  * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a
- * protocol error when it closes a connection: its GOAWAY names its own last stream. So if the peer has opened streams,
- * a protocol error does not count. It does count if `maxStreams` of them are open, because the error is then a stream
- * too many.
+ * protocol error when it closes a connection: its GOAWAY names its own last stream. So a protocol error of a peer that
+ * has opened streams does not count, unless `maxStreams` streams are open: then the peer may have opened one stream too
+ * many.
  */
 function isViolation(error: Error, { opened, streams }: Entry, maxStreams: number): boolean {
   if (!("code" in error && "errno" in error)) {

@@ -5,7 +5,7 @@ import type { ClientStream } from "../stream/message-stream.ts";
 
 /** A stream to a server, with its connection. */
 export interface OpenedStream extends ClientStream, AsyncDisposable {
-  /** `host:port` of the server. */
+  /** `host:port` of the server, or `unix:/path`. */
   readonly address: string;
   /**
    * Closes the connection; a stream that is still open is aborted. Idempotent. Resolves when the

@@ -18,9 +18,12 @@ const silentIntervals = 3;
 
 /** Options of `dialRelay`. */
 export interface DialRelayOptions extends ConnectionOptions {
-  /** Secret that identifies the program. */
+  /** Secret that the relay's operator has issued for this program, or for several programs. */
   readonly token: string;
-  /** 16 random bytes that identify this program. A new connection replaces an earlier connection with the same bytes. */
+  /**
+   * 16 random bytes that tell this program from others with the same token. Use the same bytes for every connection: a
+   * new connection replaces the earlier one.
+   */
   readonly instance: Uint8Array;
   /** Takes over the stream of an agent. Called synchronously with each stream; must not throw. */
   readonly onStream: (stream: ServerStream) => void;
@@ -38,7 +41,10 @@ export interface RelayPlace {
   readonly address: string;
   /** Resolves with the reason when the connection to the relay, and with it every stream, is lost. */
   readonly lost: Promise<DmEnvRpcError>;
-  /** Closes the connection and frees the place. Agents' streams end with UNAVAILABLE, as if the server had died. */
+  /**
+   * Closes the connection and gives up the place. Agents' streams end with UNAVAILABLE, as if the server had died. The
+   * relay keeps the place's name and port for a while, for a program with the same token.
+   */
   close(error: DmEnvRpcError): void;
 }
 

@@ -42,9 +42,9 @@ export interface MemoryStreamOptions {
 }
 
 /**
- * Creates a client's and a server's stream that are joined in memory. They behave like a gRPC call over a network, with its
- * errors: delivery is asynchronous and in order, buffers have the same bounds, and a server's `end` ends the call for both
- * sides.
+ * Creates a client's and a server's stream that are joined in memory. They behave like a gRPC call over a network, with
+ * its errors: delivery is asynchronous and in order, buffers have the same bounds, and a server's `end` ends the call
+ * for both sides.
  *
  * Every message is encoded when it is sent and decoded when it is delivered. So a world and an agent never share a
  * tensor's memory. Encoding changes a message here exactly as it would for a network.
@@ -85,11 +85,11 @@ interface Shared {
 interface Other {
   /** Queues a message; returns true if there is room for more. */
   take(bytes: Uint8Array): boolean;
-  /** Called when the caller has ended its side. `status` is the error with which a server ended the call, if any. */
+  /** Called by the other side when it ends. `status` is the error with which a server ends the call, if any. */
   takeEnd(status: DmEnvRpcError | undefined): void;
   takeAbort(error: Error): void;
   takeDrain(): void;
-  /** Called when the caller has delivered the end of this side to its receiver. */
+  /** Called by the other side once it has told its own receiver that this side has ended. */
   endDelivered(): void;
 }
 

@@ -121,7 +121,8 @@ export interface MessageStream<Received, Sent> {
   /** Ends this side normally, after all sent messages: with a half-close, or with a server's trailers. */
   end(): void;
   /**
-   * Ends both directions at once. The peer receives the error's code if the protocol can carry it.
+   * Ends both directions at once. A client receives the code of its server's error if the protocol can carry it. A
+   * server receives CANCELLED, whatever the error of its client.
    */
   abort(error: Error): void;
 }

@@ -228,7 +228,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (this.#options.side === "server") {
       this.#closeWith(error);
     } else {
-      // A client's abort reports only the code; a server's abort also reports the reason.
+      // As over gRPC, where a client can only reset the stream.
       const reported = new DmEnvRpcError("CANCELLED", "", { origin: "client" });
       this.#socket.close(closeCodeOf(reported), closeReasonOf(reported));
     }
