@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { StreamStatus } from "./use-stream.ts";
 
+interface StatusProps {
+  readonly status: StreamStatus;
+  /** Text for a stream that the server has ended: what happened, and what the viewer can do. */
+  readonly ended: string;
+}
+
 /** Shows the state of a stream. */
-export function Status({ status }: { readonly status: StreamStatus }) {
+export function Status({ status, ended }: StatusProps) {
   return (
     <p class={`status ${status.kind}`} role="status">
-      {textOf(status)}
+      {textOf(status, ended)}
     </p>
   );
 }
 
-function textOf(status: StreamStatus): string {
+function textOf(status: StreamStatus, ended: string): string {
   switch (status.kind) {
     case "connecting":
       return "Connecting…";
@@ -19,7 +25,7 @@ function textOf(status: StreamStatus): string {
     case "paused":
       return "Paused";
     case "ended":
-      return "This world is gone";
+      return ended;
     case "failed":
       return status.isFinal ? status.message : `${status.message}; trying again`;
   }

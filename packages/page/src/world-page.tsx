@@ -64,7 +64,10 @@ export function WorldPage({ spectator, name, joinToken }: WorldPageProps) {
       <header>
         <a href="#/">All worlds</a>
         <h1>{nameOf(name)}</h1>
-        <Status status={status} />
+        <Status
+          status={status}
+          ended="This world no longer exists, or its server was closed. Choose another in “All worlds”."
+        />
         {info !== undefined && (info.canJoin || joinToken !== undefined) && seat === undefined && (
           <button type="button" class="main" onClick={take}>
             Take a seat

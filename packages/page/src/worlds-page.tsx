@@ -44,7 +44,10 @@ export function WorldsPage({ spectator }: { readonly spectator: Spectator }) {
     <>
       <header>
         <h1>Worlds</h1>
-        <Status status={status} />
+        <Status
+          status={status}
+          ended="The server was closed. Reload the page when it runs again."
+        />
       </header>
       <main>
         <dl class="facts">

@@ -139,6 +139,8 @@ describe.each(installedBrowsers)("an agent in $name", (browser) => {
     await using server = await serve({ worlds: [race] });
     const url = server.url.replace("http", "ws");
     const refused = await page.evaluate((to) => globalThis.refusal(to), url);
-    expect(refused).toContain(`pages of ${origin} may not use this server`);
+    expect(refused).toContain(
+      `page refused: expected an origin in the server's allowedOrigins, received ${origin}; add it there`,
+    );
   });
 });

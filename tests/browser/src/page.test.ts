@@ -78,7 +78,10 @@ describe.each(chromium)("the page in $name", (browser) => {
     await says(page, /count \[\]\s*42/);
     await environment.close();
     await connection.destroyWorld("numbers-1");
-    await says(page, "This world is gone");
+    await says(
+      page,
+      "This world no longer exists, or its server was closed. Choose another in “All worlds”.",
+    );
     expect(opened.errors).toEqual([]);
   });
 

@@ -66,7 +66,10 @@ export function App() {
     <>
       <header>
         <h1>Matchmaker</h1>
-        <Status status={status} />
+        <Status
+          status={status}
+          ended="The matchmaker was closed. Reload the page when it runs again."
+        />
         {token !== undefined && (
           <button type="button" onClick={() => signIn(undefined)}>
             Sign out

@@ -48,7 +48,7 @@ export function refuseOrigin(http2: ServerHttp2Stream, headers: IncomingHttpHead
 
 /** Returns the error text for a page whose origin is not allowed. */
 export function refusedOrigin({ origin }: IncomingHttpHeaders): string {
-  return `pages of ${origin?.slice(0, 200)} may not use this server; allow their origin (option allowedOrigins)`;
+  return `page refused: expected an origin in the server's allowedOrigins, received ${origin?.slice(0, 200)}; add it there`;
 }
 
 /** Answers a request above a limit. */
