@@ -8,6 +8,7 @@ import { type Profile, profileMessage, profileOf } from "../../profile.ts";
 import type { Replica, ReplicaChange } from "../../replica.ts";
 import { AgeOrder } from "./age-order.ts";
 import { DueQueue } from "./due-queue.ts";
+import { WorldGroups } from "./world-groups.ts";
 
 /** Load of a server. */
 export interface Load {
@@ -35,13 +36,14 @@ export class MatchIndex {
   ticketRevision = 0;
   /** Ended tickets, in the order in which the replica learned of their ends. */
   readonly ended: Map<string, Ticket> = new Map();
-  readonly worldsOf: Map<string, Set<string>> = new Map();
+  /** Worlds by server. */
+  readonly worldsOf: WorldGroups = new WorldGroups();
   readonly #worldByName = new Map<string, string>();
   readonly #loads = new Map<string, Load>();
   /** Worlds without a match that are open or being created, by profile. */
-  readonly spares: Map<string, Set<string>> = new Map();
+  readonly spares: WorldGroups = new WorldGroups();
   /** Worlds to create, by server. The worlds of a server are in the order in which they were placed. */
-  readonly creatingOn: Map<string, Set<string>> = new Map();
+  readonly creatingOn: WorldGroups = new WorldGroups();
   /** Worlds to destroy. */
   readonly destroying: Set<string> = new Set();
   /** Matches with open seats. */
@@ -247,26 +249,26 @@ export class MatchIndex {
 
   #addWorld(world: World): void {
     const { id, serverId, name } = world;
-    addTo(this.worldsOf, serverId, id);
+    this.worldsOf.add(serverId, world);
     if (world.state === "creating") {
-      addTo(this.creatingOn, serverId, id);
+      this.creatingOn.add(serverId, world);
     } else if (world.state === "destroying") {
       this.destroying.add(id);
     }
-    const load = this.#loads.get(serverId) ?? { worlds: 0, seats: 0 };
+    const load = this.loadOf(serverId);
     this.#loads.set(serverId, { worlds: load.worlds + 1, seats: load.seats + world.seats });
     if (name !== undefined) {
       this.#worldByName.set(nameKey(serverId, name), id);
     }
     if (world.matchId === undefined && (world.state === "open" || world.state === "creating")) {
-      addTo(this.spares, world.profile, id);
+      this.spares.add(world.profile, world);
     }
   }
 
   #dropWorld(world: World): void {
     const { id, serverId, name } = world;
-    dropFrom(this.worldsOf, serverId, id);
-    dropFrom(this.creatingOn, serverId, id);
+    this.worldsOf.delete(serverId, world);
+    this.creatingOn.delete(serverId, world);
     this.destroying.delete(id);
     const load = this.loadOf(serverId);
     if (load.worlds <= 1) {
@@ -279,25 +281,7 @@ export class MatchIndex {
     if (this.#worldByName.get(key) === id) {
       this.#worldByName.delete(key);
     }
-    dropFrom(this.spares, world.profile, id);
-  }
-}
-
-function addTo(sets: Map<string, Set<string>>, key: string, id: string): void {
-  const ids = sets.get(key);
-  if (ids === undefined) {
-    sets.set(key, new Set([id]));
-  } else {
-    ids.add(id);
-  }
-}
-
-/** Removes an id from the set of a key. Removes the set if no id is left. */
-function dropFrom(sets: Map<string, Set<string>>, key: string, id: string): void {
-  const ids = sets.get(key);
-  ids?.delete(id);
-  if (ids?.size === 0) {
-    sets.delete(key);
+    this.spares.delete(world.profile, world);
   }
 }
 

@@ -164,7 +164,7 @@ function sparesFor(context: DirectorContext, profile: Profile): JoinableWorld[] 
   const { matchIndex } = context;
   const takesAny = Object.keys(profile.settings).length === 0;
   return (takesAny ? [profile.name, ""] : [profile.name])
-    .flatMap((kind) => [...(matchIndex.spares.get(kind) ?? [])])
+    .flatMap((kind) => [...matchIndex.spares.get(kind).keys()])
     .flatMap((id) => joinable(context, id) ?? [])
     .filter(
       ({ stored, server }) =>

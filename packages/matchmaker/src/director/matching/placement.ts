@@ -129,12 +129,11 @@ export class Placement {
     if (known !== undefined || reported === undefined) {
       return known;
     }
-    const worlds = [...(this.#matchIndex.worldsOf.get(id) ?? [])];
+    const worlds = [...this.#matchIndex.worldsOf.get(id).values()];
     const sinceMs = this.#replica.now() - settlingMs;
-    const settling = worlds.filter((worldId) => {
-      const world = this.#replica.get("world", worldId)?.value;
-      return world?.state === "creating" || (world?.openedMs ?? 0) > sinceMs;
-    }).length;
+    const settling = worlds.filter(
+      ({ state, openedMs }) => state === "creating" || openedMs > sinceMs,
+    ).length;
     const settled = worlds.length - settling;
     const perWorld = Math.max(1 / maxWorlds, settled === 0 ? 0 : reported / settled);
     const estimate = { load: reported + settling * perWorld, perWorld };

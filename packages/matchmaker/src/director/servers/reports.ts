@@ -26,7 +26,7 @@ export async function takeReport(context: DirectorContext, serverId: string): Pr
     return;
   }
   const reported = new Map(report.worlds.map((world) => [world.name, world]));
-  for (const worldId of [...(matchIndex.worldsOf.get(serverId) ?? [])]) {
+  for (const worldId of [...matchIndex.worldsOf.get(serverId).keys()]) {
     const world = replica.get("world", worldId)?.value;
     if (world?.name === undefined) {
       continue;

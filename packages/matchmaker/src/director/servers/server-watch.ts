@@ -112,7 +112,7 @@ export class ServerWatch {
     const message = `the server at ${address} is gone, and its worlds with it`;
     const reason = { code: "UNAVAILABLE", message } as const;
     for (;;) {
-      const worlds = [...(matchIndex.worldsOf.get(id) ?? [])].slice(0, batchSize);
+      const worlds = [...matchIndex.worldsOf.get(id).keys()].slice(0, batchSize);
       if (worlds.length === 0) {
         break;
       }

@@ -35,12 +35,12 @@ export function startCreates(context: DirectorContext, tasks: WorldTasks): void 
 async function startInBursts(context: DirectorContext, tasks: WorldTasks): Promise<void> {
   let started = 0;
   // The iteration also visits worlds that ticks place between two bursts.
-  for (const [serverId, worldIds] of context.matchIndex.creatingOn) {
-    for (const worldId of worldIds) {
+  for (const [serverId, worlds] of context.matchIndex.creatingOn) {
+    for (const world of worlds.values()) {
       if (tasks.creatingOn(serverId) >= context.settings.maxCreatesPerServer) {
         break;
       }
-      if (!startIfDue(context, tasks, worldId)) {
+      if (!startIfIdle(context, tasks, world)) {
         continue;
       }
       started += 1;
@@ -57,20 +57,18 @@ async function startInBursts(context: DirectorContext, tasks: WorldTasks): Promi
 }
 
 /** Starts the create of a world unless it is already in progress. Returns true if the create was started. */
-function startIfDue(context: DirectorContext, tasks: WorldTasks, worldId: string): boolean {
-  const { replica } = context;
-  const world = replica.get("world", worldId)?.value;
-  if (world?.state !== "creating" || tasks.isRunning(worldId)) {
+function startIfIdle(context: DirectorContext, tasks: WorldTasks, world: World): boolean {
+  const { id, serverId } = world;
+  if (tasks.isRunning(id)) {
     return false;
   }
-  const { serverId } = world;
   tasks.startCreate(
-    worldId,
+    id,
     serverId,
     () => createWorld(context, tasks, world),
     () => {
       // After a failure, the next tick continues.
-      if (replica.get("world", worldId)?.value.state === "open") {
+      if (context.replica.get("world", id)?.value.state === "open") {
         startNext(context, tasks, serverId);
       }
     },
@@ -83,8 +81,8 @@ function startNext(context: DirectorContext, tasks: WorldTasks, serverId: string
   if (context.lease() === undefined) {
     return;
   }
-  for (const worldId of context.matchIndex.creatingOn.get(serverId) ?? []) {
-    if (startIfDue(context, tasks, worldId)) {
+  for (const world of context.matchIndex.creatingOn.get(serverId).values()) {
+    if (startIfIdle(context, tasks, world)) {
       return;
     }
   }

@@ -15,7 +15,7 @@ export async function precreate(
 ): Promise<void> {
   const { replica, matchIndex, newId } = context;
   for (const profile of matchIndex.profiles.values()) {
-    const spares = [...(matchIndex.spares.get(profile.name) ?? [])];
+    const spares = [...matchIndex.spares.get(profile.name).keys()];
     for (const worldId of spares.slice(profile.precreated)) {
       const world = replica.get("world", worldId);
       if (world?.value.state !== "open") {
