@@ -8,7 +8,7 @@ import { outageError, sharedStore, wrappedStore, written } from "../../testing/w
 import type { MatchmakerEvent } from "../events.ts";
 import type { Ticket, World } from "../model.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { type Change, StoreError } from "../store/store.ts";
+import { type Change, type Store, StoreError } from "../store/store.ts";
 
 /** Opens a fleet whose store fails with the errors in `faults`. */
 async function faulty(options: Parameters<typeof Fleet.open>[0] = {}) {
@@ -110,6 +110,38 @@ describe("the director's loop", () => {
     expect(first.events).toHaveLength(before);
   });
 
+  it("starts no further creates once it ends, and no longer listens to its store", async () => {
+    const time = manualTime(startMs);
+    const inner = memoryStore({ time });
+    let listeners = 0;
+    const store: Store = {
+      ...inner,
+      onChange(listener) {
+        listeners += 1;
+        const stop = inner.onChange(listener);
+        return () => {
+          listeners -= 1;
+          stop();
+        };
+      },
+    };
+    const settings = { minTickMs: 20, maxCreatesPerServer: 1 };
+    const profiles = [profile({ count: 1 })];
+    const fleet = await Fleet.open({ time, store, profiles, settings, run: true });
+    await fleet.serve("a");
+    const release = fleet.servers.hold("create");
+    await fleet.tickets(3);
+    time.advance(20);
+    await idle();
+    expect(eventsOf(fleet, "matched")).toHaveLength(3);
+    const closed = fleet.matchmaker.close();
+    await idle();
+    release();
+    await closed;
+    expect(callsOf(fleet, "create")).toHaveLength(1);
+    expect(listeners).toBe(0);
+  });
+
   it("renews its lease, so that it need not acquire the lease again", async () => {
     const settings = { leaderLeaseMs: 6_000 };
     await using scene = await faulty({ run: true, settings });
@@ -127,6 +159,39 @@ describe("the director's loop", () => {
 });
 
 describe("a director that loses the lead", () => {
+  it("emits following when another matchmaker has acquired the lease, which then ticks", async () => {
+    const time = manualTime(startMs);
+    const store = sharedStore(memoryStore({ time }));
+    const settings = { leaderLeaseMs: 6_000 };
+    await using first = await Fleet.open({ time, store, settings });
+    await using second = await Fleet.open({ time, store, settings });
+    await first.matchmaker.tick();
+    await second.matchmaker.tick();
+    expect(kindsOf(second)).toEqual([]);
+    time.advance(6_000);
+    await second.matchmaker.tick();
+    expect(kindsOf(second)).toEqual(["leading", "ticked"]);
+    await first.matchmaker.tick();
+    await first.matchmaker.tick();
+    expect(kindsOf(first)).toEqual(["leading", "ticked", "following"]);
+  });
+
+  it("acquires the lead again after the shortest pause between two ticks", async () => {
+    const settings = { tickMs: 60_000, minTickMs: 20, leaderLeaseMs: 600_000 };
+    await using scene = await faulty({ run: true, settings });
+    const { fleet, faults } = scene;
+    await fleet.serve("a");
+    await fleet.tickets(2);
+    faults.ofCommit = fencedError;
+    fleet.time.advance(20);
+    await idle();
+    expect(kindsOf(fleet).at(-1)).toBe("following");
+    faults.ofCommit = () => undefined;
+    fleet.time.advance(20);
+    await idle();
+    expect(kindsOf(fleet).filter((kind) => kind === "leading")).toHaveLength(2);
+  });
+
   it("changes nothing while it does not lead, and acquires the lead again", async () => {
     await using scene = await faulty();
     const { fleet, faults } = scene;
@@ -231,6 +296,26 @@ describe("an unavailable store", () => {
     await fleet.matchmaker.tick();
     expect(eventsOf(fleet, "server-lost")).toEqual([]);
     expect(eventsOf(fleet, "step-failed")).toEqual([]);
+  });
+
+  it("restarts the lease of each server when it is back", async () => {
+    await using scene = await faulty({ settings: { serverLeaseMs: 15_000 } });
+    const { fleet, faults } = scene;
+    await fleet.serve("a");
+    const wait = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second++) {
+        fleet.time.advance(1_000);
+        await fleet.matchmaker.tick();
+      }
+    };
+    await wait(10);
+    faults.ofAll = outageError();
+    await wait(10);
+    faults.ofAll = undefined;
+    await wait(15);
+    expect(eventsOf(fleet, "server-lost")).toEqual([]);
+    await wait(1);
+    expect(eventsOf(fleet, "server-lost")).toHaveLength(1);
   });
 
   it("does not end a matchmaker's lead before the matchmaker's lease expires", async () => {

@@ -8,7 +8,7 @@ import {
 import { describe, expect, it } from "vitest";
 import { eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { violations } from "../../../testing/invariants.ts";
-import type { SimulatedServer } from "../../../testing/simulated-servers.ts";
+import { SimulatedServer } from "../../../testing/simulated-servers.ts";
 
 /** A profile with two teams of two agents, each with its own pool. */
 const teams: MatchProfile = profile({
@@ -138,6 +138,17 @@ describe("the open seats of several teams", () => {
     const { backfills } = await fleet.admin.listBackfills({});
     expect(backfills.map(({ openSeats }) => openSeats)).toEqual([["blue"]]);
     expect((await rosters(fleet))[0]?.[1]).toEqual([blue[1]]);
+  });
+
+  it("are filled only as far as guests leave seats free in the world", async () => {
+    const { fleet, leaveBoth } = await open();
+    await using _fleet = fleet;
+    for (const server of fleet.servers.all.values()) {
+      setGuests(server, 1);
+    }
+    const ids = await fleet.tickets(2, tagged("red", "blue"));
+    await leaveBoth();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "WAITING"]);
   });
 
   it("are filled together, and a ticket that is the oldest in two pools takes one of them", async () => {
@@ -292,6 +303,33 @@ describe("open seats", () => {
     expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
+  it("are not filled while a cancelled ticket's agent uses them, if the server reports neither tickets nor guests", async () => {
+    await using fleet = await four();
+    const server = fleet.servers.add(new SimulatedServer("a"));
+    const { epoch } = await fleet.registry.registerServer({
+      serverId: "a",
+      address: server.address,
+      capacity: { maxWorlds: 1, maxAgents: 4 },
+      worldTypes: ["gridworld"],
+    });
+    const [first = "", ...others] = await fleet.tickets(4);
+    await fleet.settle();
+    const report = async (agents: number): Promise<void> => {
+      const world = { name: "gridworld-1", type: "gridworld", agents, sequences: 1, joins: 4 };
+      await fleet.registry.renewServer({ serverId: "a", epoch, worlds: [world] });
+      await fleet.settle();
+    };
+    await report(4);
+    await fleet.frontend.cancelTicket({ ticketId: first });
+    const [next = ""] = await fleet.tickets(1);
+    await report(4);
+    expect(await fleet.states([...others, next])).toEqual([
+      ...["ASSIGNED", "ASSIGNED", "ASSIGNED", "WAITING"],
+    ]);
+    await report(3);
+    expect(await fleet.states([next])).toEqual(["ASSIGNED"]);
+  });
+
   it("are not used up by an agent that joined with a ticket, because that agent does not count as a guest", async () => {
     await using fleet = await four();
     const server = await fleet.serve("a", { maxWorlds: 1 });
@@ -326,6 +364,17 @@ describe("open seats", () => {
     const more = await fleet.tickets(1);
     await left(fleet, ids[0] ?? "");
     expect(await fleet.states(more)).toEqual(["WAITING"]);
+  });
+
+  it("of a profile that was deleted are not filled, and nothing fails", async () => {
+    await using fleet = await four();
+    await fleet.serve("a", { maxWorlds: 1 });
+    const ids = await played(fleet, 4);
+    await fleet.admin.deleteProfile({ name: "any" });
+    const more = await fleet.tickets(1);
+    await left(fleet, ids[0] ?? "");
+    expect(await fleet.states(more)).toEqual(["WAITING"]);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
   it("on a draining server are not filled", async () => {

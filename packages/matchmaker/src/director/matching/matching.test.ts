@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import { MatchState, WorldPolicySchema } from "@dm-env-rpc/protocol/matchmaker";
+import {
+  MatchFunctionSchema,
+  MatchState,
+  Placement,
+  WorldPolicySchema,
+} from "@dm-env-rpc/protocol/matchmaker";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { packSettings } from "@dm-env-rpc/tensor-codec/proto";
 import { manualTime } from "@dm-env-rpc/transport/internal";
@@ -104,6 +109,46 @@ describe("one tick", () => {
     expect(eventsOf(fleet, "matched")).toHaveLength(51);
   });
 
+  it("makes no match of tickets that are cancelled, or of a profile that is deleted, while it commits earlier matches", async () => {
+    await using scene = await watched({
+      profiles: [profile(), profile({ name: "deleted" })],
+    });
+    const { fleet, claims, watch } = scene;
+    await fleet.serve("a", large);
+    await fleet.tickets(100, { profile: "any" });
+    const [cancelled = "", kept = ""] = await fleet.tickets(2, { profile: "any" });
+    const late = await fleet.tickets(2, { profile: "deleted" });
+    watch.onClaim = async () => {
+      // The other matches are planned after a pause.
+      fleet.time.advance(5);
+      await fleet.frontend.cancelTicket({ ticketId: cancelled });
+      await fleet.admin.deleteProfile({ name: "deleted" });
+    };
+    await fleet.matchmaker.tick();
+    expect(claims).toEqual([50]);
+    expect(await fleet.states([cancelled, kept])).toEqual(["CANCELLED", "WAITING"]);
+    expect(await fleet.states(late)).toEqual(["WAITING", "WAITING"]);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
+  });
+
+  it("counts each of its worlds once in the load of a server, also after the world has been committed", async () => {
+    const placement = Placement.SPREAD_LOAD;
+    await using scene = await watched({ profiles: [profile({ placement })] });
+    const { fleet, claims, watch } = scene;
+    const idle = await fleet.serve("idle", { maxWorlds: 100, maxAgents: 1_000 });
+    const busy = await fleet.serve("busy", { maxWorlds: 100, maxAgents: 1_000 });
+    idle.load = 0;
+    busy.load = 0.5;
+    await fleet.reportAll();
+    await fleet.tickets(120);
+    watch.onClaim = async () => fleet.time.advance(5);
+    await fleet.matchmaker.tick();
+    expect(claims).toEqual([50, 10]);
+    // Each world counts as 0.01. So 50 worlds make both servers equally loaded, and then they take turns.
+    const servers = eventsOf(fleet, "matched").map(({ serverId }) => serverId);
+    expect(servers.filter((id) => id === "busy")).toHaveLength(5);
+  });
+
   it("reports only one failure if all of its commits fail, and the next tick makes the matches", async () => {
     await using scene = await watched();
     const { fleet, claims, watch } = scene;
@@ -164,6 +209,35 @@ describe("one tick", () => {
     await fleet.matchmaker.tick();
     expect(eventsOf(fleet, "matched")).toHaveLength(3);
   });
+
+  it.each([
+    ["without a latency limit", undefined],
+    ["with a latency limit", { maxMs: 100 }],
+  ])(
+    "evaluates at most as many proposals of a profile %s as fit, and at most maxMatchesPerTick",
+    async (_, latencyLimit) => {
+      const evaluated: number[] = [];
+      await using fleet = await Fleet.open({
+        profiles: [profile({ latencyLimit, precreatedWorlds: 1 })],
+        settings: { maxMatchesPerTick: 4 },
+        evaluate: (proposals) => {
+          evaluated.push(proposals.length);
+          return [];
+        },
+      });
+      await fleet.serve("a", { maxWorlds: 2, region: "eu" });
+      await fleet.settle();
+      await fleet.tickets(20, { latenciesMs: { eu: 20 } });
+      await fleet.matchmaker.tick();
+      // One match fits into the spare world, and one into a world to be created.
+      expect(evaluated).toEqual([2]);
+      await fleet.serve("b", { maxWorlds: 1, region: "eu" });
+      await fleet.matchmaker.tick();
+      await fleet.serve("c", { region: "eu" });
+      await fleet.matchmaker.tick();
+      expect(evaluated).toEqual([2, 3, 4]);
+    },
+  );
 
   it("makes at most maxMatchesPerTick matches of all profiles together", async () => {
     const profiles = ["one", "two"].map((name) => profile({ name }));
@@ -417,6 +491,22 @@ describe("a profile with a latency limit", () => {
     await fleet.settle();
     expect(await fleet.states(close)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect(callsOf(fleet, "create")).toEqual(["create a"]);
+  });
+
+  it("does not use a spare world for a match that its function made of tickets for different regions", async () => {
+    const matchFunction = create(MatchFunctionSchema, {
+      function: { case: "custom", value: { name: "mixed" } },
+    });
+    await using fleet = await Fleet.open({
+      profiles: [profile({ ...near, matchFunction, seats: 2, precreatedWorlds: 1 })],
+      functions: { mixed: ({ pools }) => [{ teams: { all: pools.get("all") ?? [] } }] },
+    });
+    await fleet.serve("a", { region: "eu" });
+    await fleet.settle();
+    const ids = [...(await fleet.tickets(1, to("eu"))), ...(await fleet.tickets(1, to("us")))];
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+    expect(eventsOf(fleet, "step-failed")).toEqual([]);
   });
 
   it('takes the region "" in the latencies of a ticket for the servers without a region', async () => {
