@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 import { describe, expect, it } from "vitest";
 import { networkPeer, serving } from "../../testing/network.ts";
@@ -19,6 +23,51 @@ const other = defineWorld({
   actions: {},
   observations: {},
   create: () => ({ step() {}, observe: {} }),
+});
+
+describe.each([
+  ["gRPC", (baseUrl: string) => createGrpcTransport({ baseUrl })],
+  ["gRPC in JSON", (baseUrl: string) => createGrpcTransport({ baseUrl, useBinaryFormat: false })],
+  [
+    "gRPC with a deadline",
+    (baseUrl: string) => createGrpcTransport({ baseUrl, defaultTimeoutMs: 600_000 }),
+  ],
+  ["gRPC-Web", (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
+  [
+    "gRPC-Web over HTTP/2",
+    (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "2" }),
+  ],
+  ["Connect", (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+  [
+    "Connect over HTTP/2",
+    (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" }),
+  ],
+] as const)("health over %s", (_name, transportOf) => {
+  it("is checked and watched", async () => {
+    await using server = await serving({ worlds: [tally()] });
+    const health = createClient(Health, transportOf(server.url));
+    expect((await health.check({ service: "tally" })).status).toBe(SERVING);
+    await expect(health.check({ service: "a\nb %" })).rejects.toThrow(
+      /not_found[\s\S]*unknown service "a\nb %"/,
+    );
+    const watched = health.watch({ service: "tally" })[Symbol.asyncIterator]();
+    expect((await watched.next()).value?.status).toBe(SERVING);
+    const closed = server.close({ graceMs: 30_000 });
+    expect((await watched.next()).value?.status).toBe(NOT_SERVING);
+    expect((await watched.next()).done).toBe(true);
+    await closed;
+  });
+});
+
+it.each(["Check", "Watch"])("%s refuses a malformed request", async (method) => {
+  await using server = await serving({ worlds: [tally()] });
+  const response = await fetch(`${server.url}/grpc.health.v1.Health/${method}`, {
+    method: "POST",
+    headers: { "content-type": "application/grpc-web+proto" },
+    body: Uint8Array.of(0, 0, 0, 0, 1, 0xff),
+  });
+  const status = decodeURIComponent(await response.text());
+  expect(status).toMatch(/grpc-status: 3[\s\S]*expected a HealthCheckRequest/);
 });
 
 describe("health", () => {

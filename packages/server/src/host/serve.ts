@@ -120,7 +120,10 @@ export async function serve(options: ServeOptions): Promise<Server> {
       port,
       tls,
       allowedOrigins: options.allowedOrigins,
-      byteStreams: new Map([[watchWorldPath, environments.spectators.watchWorldBytes]]),
+      byteStreams: new Map([
+        [watchWorldPath, environments.spectators.watchWorldBytes],
+        ...health.byteStreams,
+      ]),
       files,
       // Borrowed scalars are safe: worlds receive their values, and queued steps are copied.
       codecs: {

@@ -49,8 +49,8 @@ export interface ByteCall {
 }
 
 /**
- * Answers a call that has one request and many responses. It sends responses that are encoded already, so that a
- * response for many callers is encoded once. The call ends when the promise settles. If the promise rejects, the call
+ * Answers a call that has one request. It sends responses that are encoded already, so that a response for many callers
+ * is encoded once. The call ends when the promise settles. If the promise rejects, the call
  * ends with its error.
  *
  * @param request The request in protobuf.

@@ -36,6 +36,7 @@ import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
+import { http1Exchange, http2Exchange } from "./byte-exchanges.ts";
 import { answerInBytes, byteProtocolOf } from "./byte-streams.ts";
 import { bytesOfSocket } from "./call-bytes.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
@@ -140,12 +141,6 @@ export function createRoutes(options: RoutesOptions): Routes {
     values: ContextValues,
   ): Promise<void> => {
     try {
-      const protocol = handler.bytes && byteProtocolOf(request);
-      if (handler.bytes !== undefined && protocol !== undefined) {
-        const call = { request, body: bodyOf(request), response, values };
-        await answerInBytes(handler.bytes, protocol, call);
-        return;
-      }
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
       dropEndlessTimeout(universal.header);
       const reply = await handler.handle(
@@ -263,7 +258,13 @@ export function createRoutes(options: RoutesOptions): Routes {
     response.once("close", admitted);
     const values = createContextValues();
     setPeer(values, peer);
-    answer(handler, request, response, values).catch(options.onError);
+    const protocol = handler.bytes && byteProtocolOf(1, request.method, request.headers);
+    if (handler.bytes !== undefined && protocol !== undefined) {
+      const exchange = http1Exchange(request, response, values);
+      answerInBytes(handler.bytes, protocol, exchange).catch(options.onError);
+    } else {
+      answer(handler, request, response, values).catch(options.onError);
+    }
   });
   http1.on("upgrade", (request, network, head) => {
     endWait(request.socket);
@@ -336,11 +337,18 @@ export function createRoutes(options: RoutesOptions): Routes {
         if (http2.destroyed || http2.closed) {
           return;
         }
-        const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
-        const response = new Http2ServerResponse(http2);
-        setHeaders(response, corsHeaders(headers, options.isAllowed));
         const values = createContextValues();
         setPeer(values, peer);
+        const cors = corsHeaders(headers, options.isAllowed);
+        const protocol = handler.bytes && byteProtocolOf(2, headers[":method"], headers);
+        if (handler.bytes !== undefined && protocol !== undefined) {
+          const exchange = http2Exchange(http2, headers, values, cors);
+          answerInBytes(handler.bytes, protocol, exchange).catch(options.onError);
+          return;
+        }
+        const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
+        const response = new Http2ServerResponse(http2);
+        setHeaders(response, cors);
         // The end of the response ends the call. So a client that never ends its request does not keep the
         // stream open.
         http2.once("wantTrailers", () => {
