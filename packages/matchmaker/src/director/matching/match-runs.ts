@@ -48,39 +48,32 @@ export class MatchRuns {
   }
 
   /**
-   * Returns at most `most` ready proposals of a profile. If no proposal is ready, starts a run under one of
-   * two conditions: tickets or profiles have changed since the last run started, or `tickMs` has passed since
-   * then. A profile has one current run. Abandoned runs may still be pending.
+   * Returns the ready proposals of a profile. If no proposal is ready, starts a run that proposes at most `most`
+   * matches, under one of two conditions: tickets or profiles have changed since the last run started, or
+   * `tickMs` has passed since then. A profile has one current run. Abandoned runs may still be pending.
    */
   take(profile: Profile, match: CustomMatchFunction, most: number): readonly Proposal[] {
     const { matchIndex, settings, time } = this.#context;
-    let run = this.#runs.get(profile.name);
-    if (run !== undefined && run.profile !== profile) {
-      this.#runs.delete(profile.name);
-      run = undefined;
-    }
-    if (run !== undefined && run.proposals === undefined) {
+    const run = this.#runs.get(profile.name);
+    if (run?.profile !== profile) {
+      this.#start(profile, match, most);
       return [];
     }
-    const ready = run?.proposals ?? [];
-    if (run !== undefined) {
-      run.proposals = [];
+    const { proposals, revision, startedMs } = run;
+    if (proposals === undefined) {
+      return [];
     }
+    run.proposals = [];
     // The tickets of a proposal may have been cancelled or matched in the meantime.
-    const waiting = ready.filter(({ teams }) =>
+    const waiting = proposals.filter(({ teams }) =>
       Object.values(teams).every((team) => team.every(({ id }) => matchIndex.waiting.has(id))),
     );
-    if (waiting.length > 0 || most <= 0) {
-      return waiting.slice(0, Math.max(0, most));
-    }
     const isDue =
-      run === undefined ||
-      run.revision !== matchIndex.ticketRevision ||
-      time.now() - run.startedMs >= settings.tickMs;
-    if (isDue) {
+      revision !== matchIndex.ticketRevision || time.now() - startedMs >= settings.tickMs;
+    if (waiting.length === 0 && isDue) {
       this.#start(profile, match, most);
     }
-    return [];
+    return waiting;
   }
 
   /** Abandons the runs in progress. For use when this matchmaker no longer leads, or closes. */
@@ -93,7 +86,7 @@ export class MatchRuns {
   #start(profile: Profile, match: CustomMatchFunction, most: number): void {
     const { matchIndex, time } = this.#context;
     const pools = matchIndex.poolsOf(profile.name);
-    if (pools === undefined || this.#tasks.isCooling(coolingKey(profile))) {
+    if (most === 0 || pools === undefined || this.#tasks.isCooling(coolingKey(profile))) {
       return;
     }
     if (this.#abandoned.of(profile.name) >= maxAbandoned) {
@@ -108,7 +101,7 @@ export class MatchRuns {
     this.#runs.set(profile.name, run);
     void this.#ask(profile, match, pools, most).then((proposals) => {
       run.proposals = proposals;
-      if (proposals.length > 0 && this.#runs.get(profile.name) === run) {
+      if (proposals.length > 0) {
         this.#context.wake();
       }
     });
@@ -135,8 +128,13 @@ export class MatchRuns {
      */
     let hasFailed = false;
     let iterator: Iterator<MatchProposal> | AsyncIterator<MatchProposal> | undefined;
-    /** Calls the operator's function. Throws if the call blocks the process for longer than `limitMs`. */
-    const call = async <T>(run: () => T | PromiseLike<T>): Promise<T | "late"> => {
+    /**
+     * Calls the operator's function. Throws if the call blocks the process for longer than `limitMs`, or if the time
+     * of the run is over before the call settles.
+     *
+     * @param due What the function has not done when its time is over.
+     */
+    const call = async <T>(due: string, run: () => T | PromiseLike<T>): Promise<T> => {
       const beganMs = time.now();
       const answer = run();
       const heldMs = time.now() - beganMs;
@@ -150,6 +148,7 @@ export class MatchRuns {
       const outcome = await Promise.race([settled, late]);
       if (outcome === "late") {
         this.#abandon(profile, settled);
+        throw new Error(`the match function did not ${due} (limit: matchFunctionMs)`);
       }
       return outcome;
     };
@@ -161,42 +160,32 @@ export class MatchRuns {
         nowMs: replica.now(),
         signal,
       };
-      const made = await call(() => match(context));
+      const made = await call(`answer within ${limitMs} ms`, () => match(context));
       let sliceBeganMs = time.now();
-      if (made !== "late") {
-        iterator =
-          Symbol.asyncIterator in made ? made[Symbol.asyncIterator]() : made[Symbol.iterator]();
-      }
-      while (iterator !== undefined && proposals.asked < most) {
-        const asked = iterator;
-        const next = await call(() => asked.next());
-        if (next === "late") {
-          if (ended.aborted) {
-            return [];
-          }
-          throw new Error(
-            `the match function did not finish within ${limitMs} ms; its earlier proposals are used: ${proposals.made.length} (limit: matchFunctionMs)`,
-          );
-        }
+      const asked =
+        Symbol.asyncIterator in made ? made[Symbol.asyncIterator]() : made[Symbol.iterator]();
+      iterator = asked;
+      while (proposals.asked < most) {
+        const next = await call(
+          `finish within ${limitMs} ms; its earlier proposals are used: ${proposals.made.length}`,
+          () => asked.next(),
+        );
         if (next.done === true) {
           iterator = undefined;
           break;
         }
         proposals.add(next.value);
-        if (time.now() - sliceBeganMs < sliceMs) {
-          continue;
+        if (time.now() - sliceBeganMs >= sliceMs) {
+          await setImmediate();
+          sliceBeganMs = time.now();
         }
-        await setImmediate();
-        sliceBeganMs = time.now();
-      }
-      if (made === "late" && !ended.aborted) {
-        throw new Error(
-          `the match function did not answer within ${limitMs} ms (limit: matchFunctionMs)`,
-        );
       }
     } catch (error) {
-      hasFailed = isHeldUp || proposals.made.length === 0;
-      proposals.bad(toError(error));
+      // The function is not at fault if this matchmaker has ended the run.
+      if (!ended.aborted) {
+        hasFailed = isHeldUp || proposals.made.length === 0;
+        proposals.bad(toError(error));
+      }
     } finally {
       over.abort();
       if (hasFailed) {

@@ -495,6 +495,53 @@ describe("a custom match function", () => {
     expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
   });
 
+  it("is not called while no server has room", async () => {
+    let calls = 0;
+    await using fleet = await open(() => {
+      calls += 1;
+      return [];
+    });
+    await fleet.tickets(2, { profile: "authors" });
+    await fleet.settle();
+    expect(calls).toBe(0);
+    await fleet.serve("a");
+    await fleet.settle();
+    expect(calls).toBe(1);
+  });
+
+  it("that takes five milliseconds for each match lets other work run before it is asked for the next", async () => {
+    let hasRun = false;
+    const before: boolean[] = [];
+    const fleet = await open(function* ({ pools }) {
+      void setImmediate().then(() => {
+        hasRun = true;
+      });
+      for (const pair of inPairs(pools.get("all") ?? [])) {
+        before.push(hasRun);
+        fleet.time.advance(5);
+        yield pair;
+      }
+    });
+    await using _ = fleet;
+    await fleet.serve("a");
+    await fleet.tickets(6, { profile: "authors" });
+    await fleet.settle();
+    expect(before).toEqual([false, true, true]);
+  });
+
+  it("may block the matchmaker for exactly matchFunctionMs", async () => {
+    const fleet = await open(({ pools }) => {
+      fleet.time.advance(1_000);
+      return inPairs(pools.get("all") ?? []);
+    });
+    await using _ = fleet;
+    await fleet.serve("a");
+    const ids = await fleet.tickets(2, { profile: "authors" });
+    await fleet.settle();
+    expect(faultsOf(fleet)).toEqual([]);
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
   it("is read only for as many matches as servers have room for", async () => {
     let asked = 0;
     await using fleet = await open(function* ({ pools }) {
