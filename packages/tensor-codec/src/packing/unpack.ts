@@ -174,6 +174,6 @@ function unset(expected: string, name: string | undefined): TensorError {
     name,
     expected,
     received: "a tensor without payload",
-    remedy: "set one of its arrays, if only to an empty one",
+    remedy: "set a payload, which may be empty",
   });
 }

@@ -79,7 +79,7 @@ test.each([
   [
     "a varint cut in two by its chunk",
     delimited(int32s, [...delimited(1, [0x80]), ...delimited(1, [1])]),
-    "the end of a varint at byte 4",
+    "the last byte of a varint at byte 4",
   ],
   [
     "floats cut in two by their chunk",
