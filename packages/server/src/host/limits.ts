@@ -66,11 +66,11 @@ class ServerLimitTable extends ListenLimitTable {
   readonly maxDimensions: Limit = { default: defaultMaxDimensions, unit: "count" };
   /**
    * Maximum work to decode one request, in units; a request above it is refused with
-   * RESOURCE_EXHAUSTED before it is decoded. A field costs 1 unit, or 4 if it holds a string, bytes
-   * or a message. In a step, a packed field of integers costs 1 more per 16 bytes. In any other
-   * request, a packed field of numbers costs 1 more per two numbers, and a string 1 more per 32
-   * bytes. The bytes of INT8 and UINT8 tensors, and of a step's booleans, floats and strings, are
-   * free. Decoding 2^18 units takes at most 33 ms. Default 2^18.
+   * RESOURCE_EXHAUSTED. A field costs 1 unit, or at most 4 if it holds a string, bytes or a message.
+   * In a step, a packed field of a tensor's integers costs 1 more per 16 bytes, and each dimension
+   * and each requested UID costs 1. In any other request, a packed field of numbers costs 1 more per
+   * two numbers, and a string 1 more per 32 bytes. The bytes of INT8 and UINT8 tensors, and of a
+   * step's booleans, floats and strings, are free. Decoding 2^18 units takes at most 33 ms. Default 2^18.
    */
   readonly maxMessageWork: Limit = { default: defaultMaxMessageWork, unit: "count" };
   /**

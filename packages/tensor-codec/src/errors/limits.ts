@@ -8,20 +8,21 @@ export interface Limits {
   /** Bytes of one string, in UTF-8. Default 2^24. */
   readonly maxStringBytes?: number | undefined;
   /**
-   * Entries of one step, UIDs that it requests, and elements of a PROTO tensor. In any other message, all entries of its
-   * maps and lists together, except the numbers in lists of numbers. A repeated key counts each time. Default 2^16.
+   * Entries (actions or observations) of a step; separately, the UIDs that the step requests, and the elements of each
+   * PROTO tensor. In any other message, all entries of maps and lists together, without the numbers in lists of
+   * numbers. A repeated key counts each time. Default 2^16.
    */
   readonly maxEntries?: number | undefined;
   /** Dimensions of one tensor or spec. Default 64, which is NumPy's limit. */
   readonly maxDimensions?: number | undefined;
   /**
-   * Work of decoding one message, counted on the wire before anything is allocated for it. Default 2^18; 2^20 for the
+   * Work of decoding one message. Each part of a message is counted before it is decoded. Default 2^18; 2^20 for the
    * messages of servers.
    *
-   * - In every message, a field costs 1, or 4 if it holds a string, bytes or a message. The contents of bytes, such as
-   *   INT8 and UINT8 tensors, are free.
-   * - In a step, packed integers also cost 1 per 16 bytes. Booleans of one byte each, floats and the contents of strings
-   *   are free.
+   * - In every message, a field costs 1, or at most 4 if it holds a string, bytes or a message. The contents of bytes,
+   *   such as INT8 and UINT8 tensors, are free.
+   * - In a step, the packed integers of a tensor also cost 1 per 16 bytes; packed dimensions and requested UIDs cost 1
+   *   each. Booleans of one byte each, floats and the contents of strings are free.
    * - In any other message, packed numbers also cost 1 per two, and strings 1 per 32 bytes.
    */
   readonly maxMessageWork?: number | undefined;
@@ -43,12 +44,12 @@ export const defaultMaxDimensions: number = 64;
 export const defaultMaxMessageWork: number = 2 ** 18;
 
 /**
- * The default of `maxMessageWork` for the messages of servers: 2^20. It is higher because a client that decodes keeps only
- * itself waiting.
+ * The default of `maxMessageWork` for the messages of servers: 2^20. It is higher because a client that decodes keeps
+ * only itself waiting.
  */
 export const defaultMaxResponseWork: number = 2 ** 20;
 
-/** Creates the error for a tensor with more elements than `maxElements`, before anything is allocated. */
+/** Creates the error for a tensor with more elements than `maxElements`. */
 export function tooManyElements(count: number, maxElements: number, name?: string): TensorError {
   return new TensorError({
     reason: "limit",
@@ -69,7 +70,7 @@ export function tooManyEntries(maxEntries: number): TensorError {
   });
 }
 
-/** Creates the error for a shape with more dimensions than `maxDimensions`, before any is allocated. */
+/** Creates the error for a shape with more dimensions than `maxDimensions`. */
 export function tooManyDimensions(maxDimensions: number): TensorError {
   return new TensorError({
     reason: "limit",
@@ -79,7 +80,7 @@ export function tooManyDimensions(maxDimensions: number): TensorError {
   });
 }
 
-/** Creates the error for a message that takes more work than `maxMessageWork`, before it is decoded. */
+/** Creates the error for a message that takes more work to decode than `maxMessageWork`. */
 export function tooMuchWork(maxMessageWork: number): TensorError {
   return new TensorError({
     reason: "limit",
