@@ -2,17 +2,26 @@
 
 /** The kind of a TensorError. */
 export type TensorErrorReason =
+  /** A value of another type, or a tensor of another dtype. */
   | "dtype"
+  /** A shape or a number of elements that does not fit. */
   | "shape"
+  /** An element out of the bounds of its spec. */
   | "bounds"
+  /** A value of the right type that is not allowed, such as 300 for a uint8. */
   | "value"
+  /** Nested arrays whose rows differ in length. */
   | "ragged"
+  /** Input that exceeds a limit, which the error names. */
   | "limit"
+  /** A name or UID that is unknown, missing, malformed or not unique. */
   | "name"
+  /** A spec that is invalid, or differs from the expected one. */
   | "spec"
+  /** Bytes that do not decode. */
   | "malformed";
 
-/** The facts of a TensorError. */
+/** The parts of a TensorError's message, and its reason. */
 export interface TensorErrorFacts {
   readonly reason: TensorErrorReason;
   /** Name of the spec, setting or property, if there is one. */
