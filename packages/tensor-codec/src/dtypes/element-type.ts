@@ -22,8 +22,8 @@ export type KindOf<D extends string> = D extends Exclude<Kind, NumericKind> ? D 
 export type NumericKind = "float" | "int" | "bigint";
 
 /**
- * A dtype: its name `D`, the kind `K` of its elements, and the array `A` that holds them. To add a dtype, add a file with
- * a value of this type, a line in `table.ts`, and a line in `wire/encodings/table.ts`.
+ * A dtype: its name `D`, the kind `K` of its elements, and the array `A` that holds them. To add a dtype, add a file
+ * with a value of this type, a line in `table.ts`, and a line in `wire/encodings/table.ts`.
  */
 export interface ElementType<D extends string, K extends KindOf<D>, A> {
   /** NumPy's name. */

@@ -31,7 +31,7 @@ const names = new Map(
   Object.entries(statusCodes).map(([name, code]) => [code as number, name as StatusCode]),
 );
 
-/** Returns the name of a status code's number; UNKNOWN for an undefined one. */
+/** Returns the name of the status code with a number; UNKNOWN if no code has the number. */
 export function statusCodeOf(number: number): StatusCode {
   return names.get(number) ?? "UNKNOWN";
 }
@@ -40,7 +40,7 @@ export function statusCodeOf(number: number): StatusCode {
  * The party that an error comes from:
  *
  * - `server`: the server refused the request, or ended the stream with a status.
- * - `client`: the caller misused the API, exceeded a limit of its own side, or stopped waiting.
+ * - `client`: the caller misused the API, exceeded a limit of its own process, or stopped waiting.
  * - `connection`: no answer will arrive, because the server cannot be reached, the stream was lost, or the
  *   peer broke the protocol.
  */
@@ -50,20 +50,20 @@ export type ErrorOrigin = "server" | "client" | "connection";
 export interface DmEnvRpcErrorOptions extends ErrorOptions {
   /** The party that the error comes from. Default `server`, which is right in a world's code. */
   readonly origin?: ErrorOrigin | undefined;
-  /** Messages attached to the status, packed. */
+  /** Messages attached to the status, each packed as an Any. */
   readonly details?: readonly Any[] | undefined;
 }
 
 /**
  * An error with a status code (overview.md, "Errors"). Servers throw it to refuse a request, and failed
- * calls of a client reject with it; only a value that does not fit its spec is a `TensorError` instead.
- * `origin` distinguishes a refusal, a misuse and a lost connection.
+ * calls of a client reject with it. The error for a value that does not fit its spec is a `TensorError`
+ * instead. `origin` tells a refusal by the server, a misuse by the caller and a lost connection apart.
  */
 export class DmEnvRpcError extends Error {
   override readonly name = "DmEnvRpcError";
   readonly code: StatusCode;
   readonly origin: ErrorOrigin;
-  /** Messages that the server attached, packed. */
+  /** Messages that the server attached, each packed as an Any. */
   readonly details: readonly Any[];
 
   constructor(code: StatusCode, message: string, options: DmEnvRpcErrorOptions = {}) {
@@ -89,7 +89,7 @@ export function packStatus(error: DmEnvRpcError): Status {
   });
 }
 
-/** Unpacks the error in a Status; undefined codes become UNKNOWN. */
+/** Unpacks the error in a Status. A number without a status code becomes UNKNOWN. */
 export function unpackStatus(status: Status): DmEnvRpcError {
   return new DmEnvRpcError(statusCodeOf(status.code), status.message, {
     details: status.details,

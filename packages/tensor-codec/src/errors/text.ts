@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Maximum dimensions and characters of a received value that an error message repeats. */
+/** Maximum number of dimensions of a shape that an error message contains. */
 const maxShown = 16;
+/** Maximum number of characters of a received text that an error message contains. */
 const maxShownText = 40;
 
-/** Formats a shape, such as `[2, 3]`; a long one is cut. */
+/** Formats a shape, such as `[2, 3]`; of a long shape, only the first dimensions. */
 export function shapeText(shape: readonly number[]): string {
   const shown = shape.slice(0, maxShown).join(", ");
   return shape.length > maxShown ? `[${shown}, … ${shape.length} dimensions]` : `[${shown}]`;

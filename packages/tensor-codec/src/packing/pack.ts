@@ -73,7 +73,7 @@ export type InferredDType<V, Depth extends readonly unknown[] = []> = V extends 
       : InferredDType<Row, readonly [...Depth, unknown]>
     : DTypeOfValue<V>;
 
-/** The types are tried in this order: a narrower type before a similar wider one. */
+/** The dtype that `pack` infers from a scalar, message or typed array; any dtype if the type does not determine it. */
 type DTypeOfValue<V> = V extends number
   ? "float64"
   : V extends bigint
@@ -94,7 +94,10 @@ type AsIs<O> = Omit<O, "shape" | "compress"> & {
   readonly compress?: undefined;
 };
 
-/** Result of packing a value in its own shape: a `Tensor`, or a `PackedTensor` if the value may be compressed. */
+/**
+ * Result of packing a value in its own shape: a `PackedTensor` if the value is a packed tensor that need not be a
+ * `Tensor`, else a `Tensor`.
+ */
 type PackedAsIs<V, D extends DType> = V extends PackedTensor
   ? V extends Tensor
     ? Tensor<D>
@@ -109,15 +112,15 @@ type ArrayDTypes = {
 /**
  * Packs a value into a tensor.
  *
- * Without a `dtype`, it is inferred from the value's type, never from its magnitude: number → float64,
- * bigint → int64, boolean → bool, string → string, message → proto; a typed array has its own
- * (Uint8ClampedArray is uint8). Nothing is cast: a number is not packed as int64, nor 1.5 as int32, nor a
- * Float64Array as float32; only a JavaScript number is rounded if the `dtype` is float32.
+ * Without the option `dtype`, the dtype follows from the value's type, never from its magnitude: number →
+ * float64, bigint → int64, boolean → bool, string → string, message → proto. A typed array has its own dtype
+ * (Uint8ClampedArray: uint8). Nothing is cast: a number is not packed as int64, nor 1.5 as int32, nor a
+ * Float64Array as float32. Only a JavaScript number is rounded, if the dtype is float32.
  *
  * The tensor borrows typed arrays and the data of tensors; nested arrays are copied.
  *
- * @throws TensorError `ragged`, which names the index of the row whose length differs; or `dtype`,
- * `value`, `shape` or `limit`.
+ * @throws TensorError `dtype`, `value`, `shape`, `limit` or `ragged`, which names the index of the row whose
+ *   length differs.
  * @example
  * pack([[1, 2], [3, 4]], { dtype: "int32" }); // shape [2, 2]
  * pack(5n); // a scalar, int64
@@ -262,7 +265,7 @@ function fromScalar(
 const scalarShape: readonly number[] = Object.freeze([]);
 const noOptions = Object.freeze({});
 
-/** Resolves a spec's shape for flat data, which must have as many elements: a single element is not broadcast. */
+/** Resolves a spec's shape for flat data, which must have as many elements: a single one does not fill the shape. */
 function resolveFlat(
   shape: readonly number[],
   length: number,

@@ -117,7 +117,7 @@ export function toScalar(tensor: Tensor): Scalar {
   return scalarAt(tensor, 0);
 }
 
-/** Copies the elements of a tensor to nested arrays; a tensor without dimensions to a scalar. */
+/** Copies the elements of a tensor to nested arrays. Returns a scalar for a tensor without dimensions. */
 export function toNested<D extends DType>(tensor: Tensor<D>): Scalar<D> | NestedArray<Scalar<D>>;
 export function toNested(tensor: Tensor): Scalar | NestedArray<Scalar> {
   const { shape } = tensor;
@@ -134,8 +134,8 @@ export function toNested(tensor: Tensor): Scalar | NestedArray<Scalar> {
 }
 
 /**
- * Unpacks the messages in a proto tensor with the schemas of a registry, in the order of its
- * elements.
+ * Unpacks the messages in a proto tensor, in the order of the elements. The registry has the schemas of the
+ * messages.
  *
  * @throws TensorError `value` for an element of a type that is not in the registry.
  */
@@ -158,7 +158,7 @@ function scalarAt(tensor: Tensor, index: number): Scalar {
   return tensor.dtype === "bool" ? value !== (0 as Scalar) : value;
 }
 
-/** Broadcasts a packed tensor to its resolved shape. */
+/** Returns the tensor in its resolved shape. If it has fewer elements, repeats its only element. */
 function spread(packed: PackedTensor, shape: readonly number[]): Tensor {
   const { dtype, data } = packed;
   const count = elementCount(shape);

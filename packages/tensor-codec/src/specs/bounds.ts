@@ -65,7 +65,10 @@ export function checkBounds(
   }
 }
 
-/** Throws unless the element is within the bounds once they are rounded to the dtype, which preserves order. */
+/**
+ * Throws unless the element is within the bounds rounded to the dtype. An element within the exact bounds needs no such
+ * check, because rounding preserves order.
+ */
 function checkRounded(
   value: Ordered,
   index: number,

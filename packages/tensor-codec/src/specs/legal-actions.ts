@@ -5,8 +5,8 @@ import { shapeText, withArticle } from "../errors/text.ts";
 import type { TensorSpec } from "./spec.ts";
 
 /**
- * Name of the observation that masks the legal values of discrete actions: a bool array if there is one discrete action,
- * or a record of bool arrays, one per discrete action.
+ * Name of the observation that masks the legal values of discrete actions: a bool array if there is one discrete
+ * action, or a record of bool arrays, one per discrete action.
  */
 export const legalActionsName = "legal_actions";
 

@@ -7,8 +7,8 @@ import { elementCount } from "./tensor.ts";
 
 /**
  * Resolves a packed tensor's shape for its number of elements (overview.md, "Tensors"): infers the variable
- * dimension; one element fills any shape, and makes a variable dimension 1. Allocates nothing of the
- * tensor's size, and returns the same array if there is nothing to infer.
+ * dimension. One element fills any shape, and makes a variable dimension 1. Allocates no memory for
+ * elements, and returns the same array if there is nothing to infer.
  *
  * @throws TensorError `shape` or, above `maxElements`, `limit`.
  */

@@ -36,9 +36,9 @@ interface ColdField {
 }
 
 /**
- * Creates a codec of EnvironmentRequest or EnvironmentResponse. Reads and writes the step itself, every
- * other payload with the generated code; both merge a payload split into several parts, and of two
- * payloads of different kinds the last wins, as in protobuf.
+ * Creates a codec of EnvironmentRequest or EnvironmentResponse. The codec reads and writes steps with its own
+ * code, and every other payload with the generated code. For both, it merges a payload that is split into
+ * several parts; of two payloads of different kinds, the last one wins, as in protobuf.
  */
 export function createEnvelopeCodec<S, T extends Payload>(
   envelope: DescMessage,

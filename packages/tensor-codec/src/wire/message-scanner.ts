@@ -61,7 +61,8 @@ export class MessageScanner {
   }
 
   /**
-   * Charges the message between the reader's position and end to the reader's work budget, and counts the message's entries.
+   * Charges the message between the reader's position and end to the reader's work budget, and counts the message's
+   * entries.
    *
    * @throws TensorError `limit`, or `malformed` with the offset.
    */

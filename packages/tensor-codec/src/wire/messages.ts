@@ -11,7 +11,7 @@ export interface Malformed {
 
 /**
  * A message that an agent sends on a Process stream: the payload of an EnvironmentRequest.
- * The hot step is a record of tensors, everything else the generated message;
+ * A step, which is the hot path, is a record of tensors; every other payload is the generated message.
  * `case: undefined` is a request without a payload.
  */
 export type ProcessRequest =

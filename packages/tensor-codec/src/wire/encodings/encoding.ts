@@ -5,8 +5,8 @@ import type { Reader } from "../primitives/reader.ts";
 import type { Sizes } from "../primitives/sizes.ts";
 
 /**
- * Encodes the elements of a tensor as the bytes of its `Tensor.*Array`; `A` is the array that holds
- * them.
+ * Encodes and decodes the elements of a tensor, which are the content of its `Tensor.*Array`. `A` is the type
+ * of the JavaScript array that holds them.
  */
 export type Encoding<A> = PackedEncoding<A> | RepeatedEncoding<A>;
 
@@ -14,23 +14,26 @@ export type Encoding<A> = PackedEncoding<A> | RepeatedEncoding<A>;
 export interface PackedEncoding<A> {
   readonly packed: true;
   /**
-   * The wire type of a single unpacked number, which is appended to the numbers before it; undefined for
-   * `bytes`, where the last field wins.
+   * The wire type of an element in a field of its own (unpacked). Such an element is appended to the elements
+   * before it. Undefined for `bytes`, where the last field wins.
    */
   readonly alone: number | undefined;
   /** Bytes of an element; 0 if that depends on its value. */
   readonly width: number;
   /** Returns the size of elements in bytes. */
   size(data: A): number;
-  /** Writes elements of `size` bytes, without tag and length; returns the position after them. */
+  /** Writes elements that take `size` bytes in total, without tag and length; returns the position after them. */
   write(data: A, size: number, target: Uint8Array, pos: number): number;
-  /** Checks that one of several fields ends at the end of an element. */
+  /** Checks one of several packed fields of an array: none may end within an element. */
   check(reader: Reader, start: number, end: number): void;
-  /** Reads the elements from the reader's position to its end into an array made by `allocate`. */
+  /**
+   * Reads the elements from the reader's position to its end. An encoding that several dtypes share stores
+   * them in an array made by `allocate`.
+   */
   read(reader: Reader, options: ReadOptions, allocate: (length: number) => A): A;
   /**
-   * Reads one element of `size` bytes into `data`. Returns false, having read nothing, unless it has
-   * the encoding that nearly all encoders choose.
+   * Reads a single element of `size` bytes into `data`. Returns false without reading if the element is not
+   * encoded as nearly all encoders do; `read` then reads it.
    */
   readOne(source: Uint8Array, pos: number, size: number, data: A): boolean;
 }
@@ -49,7 +52,7 @@ export interface RepeatedEncoding<A> {
   /**
    * Measures elements with their tags and lengths, and records in `sizes` the lengths that `write` reads.
    *
-   * @throws TensorError `value` for an element without an encoding.
+   * @throws TensorError `value` for a string without a UTF-8 encoding.
    */
   size(tensor: RepeatedElements<A>, sizes: Sizes): number;
   /** Writes elements with their tags and lengths; returns the position after them. */

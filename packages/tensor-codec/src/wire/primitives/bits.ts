@@ -6,15 +6,15 @@ export const littleEndianHost: boolean = new Uint8Array(new Uint16Array([1]).buf
 const scratch = new ArrayBuffer(8);
 
 /**
- * One piece of memory under several types: reinterprets the bits of a number without an allocation.
- * Its content is valid within one call.
+ * One piece of memory under several types, to reinterpret the bits of a number without an allocation. Many
+ * functions share it, so none may rely on its content after it has returned.
  */
 export const bits: {
   readonly float32: Float32Array;
   readonly float64: Float64Array;
   readonly int64: BigInt64Array;
   readonly uint64: BigUint64Array;
-  /** For 64-bit types its halves stand at `lowHalf` and `highHalf`. */
+  /** The halves of a value in `float64`, `int64` or `uint64` are at the indexes `lowHalf` and `highHalf`. */
   readonly int32: Int32Array;
 } = {
   float32: new Float32Array(scratch, 0, 1),
@@ -24,7 +24,7 @@ export const bits: {
   int32: new Int32Array(scratch),
 };
 
-/** Index of the low and of the high half of a 64-bit element in an Int32Array over it. */
+/** Indexes of the low and the high half of a 64-bit element in an Int32Array over the same memory. */
 export const lowHalf: 0 | 1 = littleEndianHost ? 0 : 1;
 export const highHalf: 0 | 1 = littleEndianHost ? 1 : 0;
 

@@ -21,7 +21,7 @@ export interface ReadOptions {
 
 /** Options of a codec that reads. */
 export interface CodecOptions extends Limits {
-  /** Copies tensors out of the bytes that are read, instead of views of them. Default false. */
+  /** Returns copies of tensors, instead of views of the bytes that are read. Default false. */
   readonly copy?: boolean | undefined;
   /**
    * Returns borrowed scalars: their tensors are valid until the next message, which may reuse their memory. This saves

@@ -60,7 +60,10 @@ export class Reader {
     this.#merged = false;
   }
 
-  /** The ArrayBuffer of the source. Cached, because `TypedArray.buffer` is slow in V8 and the messages of a chunk share one buffer. */
+  /**
+   * The ArrayBuffer of the source. Cached, because `TypedArray.buffer` is slow in V8 and the messages of a chunk share
+   * one buffer.
+   */
   get buffer(): ArrayBufferLike {
     const { source } = this;
     if (source === this.#lastSource) {

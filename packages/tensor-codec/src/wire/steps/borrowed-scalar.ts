@@ -14,7 +14,7 @@ export interface BorrowedScalar {
   readonly encoding: PackedEncoding<TensorData>;
 }
 
-/** Creates the entry that messages of a layout share; undefined unless it is a scalar with a packed encoding. */
+/** Creates the scalar that messages of a layout share; undefined if the entry is not a packed scalar. */
 export function borrowedScalar({ uid, type, shape }: EntryLayout): BorrowedScalar | undefined {
   const { dtype, encoding } = type;
   if (shape.length > 0 || !encoding.packed) {
@@ -38,8 +38,8 @@ export function ownScalars(entries: readonly UidTensor[]): UidTensor[] {
 }
 
 /**
- * Reads a `Tensor.*Array` of one element from `pos` to `end`, in the form that nearly all encoders write, into a tensor.
- * Returns false, having read nothing, for any other bytes.
+ * Reads a `Tensor.*Array` of one element from `pos` to `end` into a borrowed scalar. Returns false without reading
+ * unless the bytes have the form that nearly all encoders write.
  */
 export function readScalar(
   source: Uint8Array,

@@ -9,17 +9,15 @@ import { type EntryLayout, type Layout, Layouts, layoutOf } from "./layout.ts";
 import type { UidTensor } from "./step.ts";
 import type { StepCodec } from "./step-codec.ts";
 
-/** A layout with the tensors that its messages share. */
+/** A layout with the borrowed scalars that its messages share. */
 interface ReadLayout extends Layout {
-  /** The borrowed scalar of each entry; undefined for every other tensor. */
+  /** The borrowed scalar of each entry; undefined for an entry whose tensor is not borrowed. */
   readonly borrowed: readonly (BorrowedScalar | undefined)[];
 }
 
 /**
- * Reads a step by the layout of an earlier one: if only the bytes of the arrays and the state differ,
- * it reads only these.
- *
- * The result is the same as if the whole message was read.
+ * Reads a step by the layout of an earlier one: if only the arrays and the state differ, it reads only their
+ * bytes. The result is the same as if the whole message was read.
  */
 export class LayoutReader<S> {
   readonly #codec: StepCodec<S>;
@@ -68,7 +66,7 @@ export class LayoutReader<S> {
     return this.#codec.make(entries, state, requested);
   }
 
-  /** Learns the layout of a step that the reader has read from `start` to `end`. */
+  /** Learns the layout of a message that the reader has read from `start` to `end`. */
   learn(reader: Reader, start: number, end: number, step: S): void {
     if (!this.#layouts.worthLearning) {
       return;

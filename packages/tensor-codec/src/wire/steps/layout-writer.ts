@@ -8,13 +8,16 @@ import { type EntryLayout, FixedBytes, type Layout, Layouts, layoutOf } from "./
 import type { UidTensor } from "./step.ts";
 import type { StepCodec } from "./step-codec.ts";
 
-/** In larger messages the elements dominate the time. */
+/** Maximum size of a message that is learned. In larger messages, the elements dominate the time. */
 const maxMessageBytes = 4096;
 
-/** With more varints, measuring dominates the time and may be wasted. */
+/**
+ * Maximum number of varints of an entry in a layout. To see if a layout fits, `size` measures the varints. With more of
+ * them, measuring dominates the time, and is wasted if the layout does not fit.
+ */
 const maxVarints = 16;
 
-/** A message that was just written needs no limits. */
+/** Options for reading a message that this codec has just written. */
 const noLimits: ReadOptions = {
   maxElements: Number.POSITIVE_INFINITY,
   maxStringBytes: Number.POSITIVE_INFINITY,
@@ -24,18 +27,18 @@ const noLimits: ReadOptions = {
   copy: false,
 };
 
-/** A layout whose gaps hold only elements, of a known number. */
+/** A layout whose gaps hold only elements. The tags and lengths of the arrays are fixed bytes, too. */
 interface WrittenLayout extends Layout {
   /** A complete message of this layout: one copy of it is cheaper than many copies of its fixed parts. */
   readonly message: Uint8Array;
-  /** Elements of each entry. */
+  /** Number of elements of each entry. */
   readonly counts: readonly number[];
   readonly encodings: readonly PackedEncoding<TensorData>[];
 }
 
 /**
- * Writes a step by the layout of an earlier one: if entries, shapes and lengths are
- * the same, it writes only the elements and the state between the same bytes.
+ * Writes a step by the layout of an earlier one: if entries, shapes and lengths are the same, it copies the
+ * bytes of the earlier message and overwrites only the elements and the state.
  */
 export class LayoutWriter<S> {
   readonly #codec: StepCodec<S>;
@@ -47,7 +50,7 @@ export class LayoutWriter<S> {
     this.#codec = codec;
   }
 
-  /** Returns the size of a message with this step, for `write` to write, or -1 if no layout fits. */
+  /** Returns the size of a message with this step, which `write` then writes; -1 if no layout fits. */
   size(step: S): number {
     const { recent } = this.#layouts;
     for (let i = 0; i < recent.length; i++) {
@@ -63,7 +66,7 @@ export class LayoutWriter<S> {
     return -1;
   }
 
-  /** Writes the measured message and returns the position after it, or -1 if no layout fits. */
+  /** Writes the message that `size` measured; returns the position after it, or -1 if no layout fitted. */
   write(step: S, target: Uint8Array, start: number): number {
     const layout = this.#found;
     if (layout === undefined) {
@@ -86,7 +89,7 @@ export class LayoutWriter<S> {
     return start + fixed.length;
   }
 
-  /** Learns the layout of a message that was written from `start` to `end`, with its step from `at` on. */
+  /** Learns the layout of a message that was written from `start` to `end`. The content of its step begins at `at`. */
   learn(step: S, source: Uint8Array, start: number, at: number, end: number): void {
     if (end - start > maxMessageBytes || !this.#layouts.worthLearning) {
       return;
@@ -136,7 +139,10 @@ export class LayoutWriter<S> {
   }
 }
 
-/** Returns the same layout with the tag and length of packed elements among its fixed bytes. */
+/**
+ * Returns the same layout with smaller gaps, which hold only the packed elements; undefined if an entry has strings,
+ * protos or too many varints.
+ */
 function elementsAlone(
   message: Uint8Array,
   layout: Layout,
@@ -162,7 +168,10 @@ function elementsAlone(
   return fixed && { ...layout, fixed, message: new Uint8Array(message), counts, encodings };
 }
 
-/** Returns true if a state fits a layout: any nonzero state of one byte if the layout contains a state, else the same state. */
+/**
+ * Returns true if a state fits a layout. If the layout has a position for the state, any nonzero state of one byte
+ * fits; otherwise, only the state `like`.
+ */
 function fitsState(state: number, like: number, { stateAt }: FixedBytes): boolean {
   return stateAt < 0 ? state === like : state > 0 && state < 0x80;
 }

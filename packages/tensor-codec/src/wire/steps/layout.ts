@@ -8,13 +8,16 @@ import type { StepCodec } from "./step-codec.ts";
 /** Maximum number of fixed bytes (outside of the arrays) of a layout that is learned. */
 const maxFixedBytes = 1024;
 
-/** The bytes of a message except its gaps and its state, which differ from message to message. */
+/**
+ * The bytes that all messages of a layout share. The other bytes are the state and the gaps. Each entry has a gap: the
+ * range of bytes that holds its elements.
+ */
 export class FixedBytes {
-  /** Bytes of a message. */
+  /** Number of bytes of a message, including the gaps. */
   readonly length: number;
-  /** Start and end of each gap, in order, counted from the message's beginning. */
+  /** Start and end of each gap, in order. All positions count from the first byte of the message. */
   readonly gaps: readonly number[];
-  /** Position of the state, one byte of any value up to 127; -1 without a state. */
+  /** Position of the state, which is one byte up to 127; -1 if the messages have no state, or a longer one. */
   readonly stateAt: number;
   readonly #positions: Int32Array;
   readonly #bytes: Uint8Array;
@@ -32,7 +35,7 @@ export class FixedBytes {
     this.#bytes = Uint8Array.from(positions, (position) => message[position] as number);
   }
 
-  /** Copies the fixed bytes of a message; undefined if there are too many. Positions count from its beginning. */
+  /** Copies the fixed bytes of a message; undefined if there are more than `maxFixedBytes`. */
   static of(message: Uint8Array, gaps: readonly number[], stateAt: number): FixedBytes | undefined {
     const positions: number[] = [];
     let position = 0;
@@ -50,7 +53,10 @@ export class FixedBytes {
     return new FixedBytes(message, gaps, stateAt, positions);
   }
 
-  /** Returns true if a message of this length has the same bytes outside of the gaps, and a state of one byte. */
+  /**
+   * Returns true if a message has these fixed bytes, and a state of one byte. The message begins at `start` and must
+   * have this `length`.
+   */
   match(source: Uint8Array, start: number): boolean {
     const positions = this.#positions;
     const bytes = this.#bytes;
@@ -71,16 +77,19 @@ export interface EntryLayout {
   readonly shape: readonly number[];
 }
 
-/** The parts of a message that others of its layout share. */
+/** The parts that all messages of a layout share. */
 export interface Layout {
   readonly fixed: FixedBytes;
   readonly entries: readonly EntryLayout[];
   readonly requested: readonly Uid[];
-  /** The state of the message from which it was learned. */
+  /** The state of the message that the layout was learned from; if `fixed.stateAt` is -1, all messages have it. */
   readonly state: number;
 }
 
-/** Returns the layout of a message that was read from `start`; undefined if it is irregular. */
+/**
+ * Returns the layout of a message that was read from position `start` of its source; undefined if the message is
+ * irregular or has too many fixed bytes.
+ */
 export function layoutOf<S>(
   message: Uint8Array,
   start: number,
@@ -110,20 +119,24 @@ export function layoutOf<S>(
   };
 }
 
-/** Number of unused layouts after which only one in `messagesPerTry` messages is learned. */
+/** Number of fruitless attempts to learn after which only one in `messagesPerTry` messages is learned. */
 const maxFruitless = 16;
 const messagesPerTry = 1024;
 /** Number of layouts in memory. The codec of a server reads the messages of the agents of all its worlds. */
 const maxLayouts = 16;
-/** Number of proven layouts: only a layout that is found again replaces one of them. */
+/** Number of proven layouts, which are first in `recent`. Only a layout that is found again replaces one of them. */
 const provenLayouts = maxLayouts / 2;
 
 /** The layouts of recent messages. */
 export class Layouts<L> {
   readonly recent: L[] = [];
+  /** Index of the layout to replace next, among those that are not proven. */
   #next = 0;
+  /** Index of the proven layout to replace next. */
   #promoted = 0;
+  /** Calls of `learn` minus calls of `recordUse`, at least 0. */
   #fruitless = 0;
+  /** Messages that were not learned since the last one that was. */
   #skipped = 0;
 
   /** Records that a message had the layout at this index. May reorder the layouts. */
@@ -140,7 +153,10 @@ export class Layouts<L> {
     this.#promoted = (this.#promoted + 1) % provenLayouts;
   }
 
-  /** False for most messages once learned layouts are hardly ever used again. */
+  /**
+   * True if the next message is to be learned. While learned layouts are hardly ever used, it is true for only one in
+   * `messagesPerTry` messages.
+   */
   get worthLearning(): boolean {
     if (this.#fruitless < maxFruitless) {
       return true;
@@ -150,8 +166,8 @@ export class Layouts<L> {
   }
 
   /**
-   * Adds a layout; if the memory is full, it replaces the oldest layout that was not found again. Pass undefined for a
-   * message without a usable layout.
+   * Adds a layout. If the memory is full, the layout replaces one of those that are not proven, each in turn. Pass
+   * undefined for a message without a usable layout.
    */
   learn(layout: L | undefined): void {
     this.#fruitless++;

@@ -12,7 +12,10 @@ import type { UidTensor } from "./step.ts";
 const keyTag = (1 << 3) | varintType;
 const valueTag = (2 << 3) | lengthDelimitedType;
 
-/** The entries of a `map<uint64, Tensor>` in the order of their keys' first occurrence; for a repeated key, the last entry counts. */
+/**
+ * The entries of a `map<uint64, Tensor>`, in the order in which their keys first occur. For a repeated key, the last
+ * entry counts.
+ */
 export class UidTensors {
   readonly #byUid = new Map<Uid, UidTensor>();
   /** Number of entries read, including entries that replaced an earlier one. */
