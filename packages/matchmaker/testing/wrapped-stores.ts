@@ -9,7 +9,10 @@ export type StoreCall = {
   [K in Wrapped]: { readonly name: K; readonly args: Parameters<Store[K]> };
 }[Wrapped];
 
-/** Wraps a store: `around` receives each call, and makes it with `run`. Closing the wrapper does not close the store. */
+/**
+ * Wraps a store: `around` receives each call, and makes it with `run`. Closing the wrapper does not close the
+ * store.
+ */
 export function wrappedStore(
   store: Store,
   around: <T>(run: () => Promise<T>, call: StoreCall) => Promise<T>,

@@ -45,8 +45,8 @@ export function callerKey(caller: Caller | undefined, { address }: Peer): string
 }
 
 /**
- * Limits the concurrent calls and the call rate of each caller. A call uses the limits of its network until its request has
- * been read and `authorize` has answered, then the limits of its caller.
+ * Limits the concurrent calls and the call rate of each caller. A call uses the limits of its network until its
+ * request has been read and `authorize` has answered, then the limits of its caller.
  */
 export class Admission {
   readonly #settings: MatchmakerSettings;

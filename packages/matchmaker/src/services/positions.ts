@@ -32,8 +32,8 @@ const latestWeight = 0.3;
 const exactPosition = 10;
 
 /**
- * Estimates positions of waiting tickets. Each pool is copied at most once per `positionMs`, and a position costs O(log n)
- * in that copy.
+ * Estimates positions of waiting tickets. Each pool is copied at most once per `positionMs`, and a position costs
+ * O(log n) in that copy.
  */
 export class Positions {
   readonly #matchIndex: MatchIndex;

@@ -135,8 +135,8 @@ export type Ticket = Message<"matchmaker.v1.Ticket"> & {
 
   /**
    * The ticket's best position in any of its pools: 1 if the ticket is matched next. An estimate, set in responses of
-   * GetTicket and WatchTicket while the ticket is WAITING in a pool. WatchTicket sends the ticket again when its position
-   * has dropped by a fifth, or has changed and is 10 or less.
+   * GetTicket and WatchTicket while the ticket is WAITING in a pool. WatchTicket sends the ticket again when its
+   * position has dropped by a fifth, or has changed and is 10 or less.
    *
    * @generated from field: uint32 position = 13;
    */
@@ -980,8 +980,9 @@ export type WorldReport = Message<"matchmaker.v1.WorldReport"> & {
   leftTicketIds: string[];
 
   /**
-   * Agents in the world without a ticket. Absent in reports of earlier releases. The matchmaker then estimates them: the
-   * agents in the world, minus the seats of ticket_ids. The estimate is too low while agents of a party are missing.
+   * Agents in the world without a ticket. Absent in reports of earlier releases. The matchmaker then estimates them:
+   * the agents in the world, minus the seats of ticket_ids. The estimate is too low while agents of a party are
+   * missing.
    *
    * @generated from field: optional uint32 guests = 9;
    */
