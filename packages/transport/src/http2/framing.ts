@@ -76,7 +76,7 @@ export class Deframer {
   #trustedBytes = firstAllocationBytes;
 
   /**
-   * @param pool Memory for the first part of large messages.
+   * @param pool Memory for the first bytes of large messages (`Parts`).
    * @param side The side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`).
    */
   constructor(maxMessageBytes: number, pool: BufferPool, side: "client" | "server" = "server") {

@@ -23,10 +23,7 @@ const messagesPerWrite = 32;
 /** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
 
-/**
- * If at least this many bytes of earlier flushes are unsent, a flush counts them (`ByteAccount.count`) before it
- * writes.
- */
+/** If earlier flushes left at least this many bytes unsent, a flush first counts them (`ByteAccount.count`). */
 const untakenBytes = 16 * 1024;
 
 /** Options that both sides of a gRPC call share. */

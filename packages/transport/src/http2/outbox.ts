@@ -52,7 +52,7 @@ export class Outbox<T> {
   /**
    * Frames a message.
    *
-   * @throws The codec's error; in that case, the pending bytes are unchanged.
+   * @throws RangeError above 4 GiB, or the codec's error. The pending bytes are then unchanged.
    */
   add(message: T): void {
     const size = this.#encoder.size(message);

@@ -32,8 +32,9 @@ interface ReadAheadOptions {
 }
 
 /**
- * Reports the chunks that node:http2 reads while the consumer is behind. A chunk may have any size; together, they have
- * at most a window of 4 MiB. Copies the chunks that would keep much more memory alive than their own bytes.
+ * Reports the chunks that node:http2 reads while the consumer is behind. A chunk may have any size; together, they fill
+ * at most the flow-control window of 4 MiB. Copies the chunks that would keep much more memory alive than their own
+ * bytes.
  */
 export class ReadAhead {
   /** Overhead of the chunks that have arrived since the consumer fell behind, in bytes. */

@@ -6,27 +6,29 @@ import { Queue } from "../internal/queue.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
-// A survey counts the bytes of all streams in the layers below: bytes that node:http2 has read ahead, and bytes that
-// peers have not read. All other bytes are reported by the streams themselves.
+// Undelivered bytes are counted in two ways. Streams report the bytes that they hold themselves. Surveys, which a timer
+// starts, count the bytes of all streams in the layers below: what node:http2 has read ahead, and what peers have not
+// read yet.
 
 /** A stream is ended once this many checks in a row have found that no byte of its incomplete message has arrived. */
 const stallChecks = 4;
 
-/** Time between two surveys while less than `alertShare` of `maxBufferedBytes` is buffered. */
-const calmMs = 100;
-
-/** Time between two surveys while more is buffered. */
-const alertMs = 20;
-
-/** Surveys are frequent while at least this share of `maxBufferedBytes` is buffered. */
+/** Share of `maxBufferedBytes` from which surveys are frequent. */
 const alertShare = 1 / 8;
 
-/** Accounts are tight (`ByteAccount.isTight`) while more than this share of `maxBufferedBytes` is buffered. */
+/** Time between two surveys while less than `alertShare` is buffered. */
+const calmMs = 100;
+
+/** Time between two surveys while `alertShare` or more is buffered. */
+const alertMs = 20;
+
+/** Share of `maxBufferedBytes` above which each stream buffers less for its peer (`ByteAccount.isTight`). */
 const tightShare = 1 / 4;
 
 /**
- * While more than `maxBufferedBytes` are buffered, the bytes of all streams are counted again and again, because peers
- * may have read meanwhile. On average, the bytes of at most this many streams are counted per millisecond.
+ * Above `maxBufferedBytes`, each report of further bytes counts the bytes of all streams again, because peers may have
+ * read meanwhile. If there are many streams, this is done less often, so that at most this many streams are counted per
+ * millisecond, on average.
  */
 const entriesPerMs = 256;
 
@@ -61,8 +63,8 @@ export interface ByteHolder {
   /** True while the stream waits for the rest of a message, which only the peer can send. */
   readonly isWaitingForPeer: boolean;
   /**
-   * Bytes that the stream holds but does not report with `hold`: bytes that the layers
-   * below it have read ahead, and bytes that its peer has not read.
+   * Bytes that the stream does not report with `hold`: bytes that the layers below it have read ahead, and bytes that
+   * its peer has not read.
    */
   readonly unreportedBytes: number;
   /**
@@ -88,8 +90,8 @@ export interface ByteAccount {
   /** Counts the holder's `unreportedBytes` now instead of at the next survey; ends streams as `hold` does. */
   count(): void;
   /**
-   * Counts the holder's `unreportedBytes` after a write. The peer may be about to read the written bytes. So if they
-   * exceed a limit, streams end only in a later turn, and only if the bytes are still unread.
+   * Counts the holder's `unreportedBytes` after a write. The peer may be about to read the written bytes. So if a limit
+   * is exceeded, streams end only in a later turn, and only if the bytes are still unread.
    */
   countWritten(): void;
   /**
@@ -107,14 +109,14 @@ export interface ByteAccount {
    * @param start Starts the inflation, and calls `finished` when it is done.
    */
   inflateInTurn(bytes: number, start: (finished: () => void) => void): void;
-  /** Closes the account, once the stream holds no bytes. */
+  /** Closes the account of a stream that has closed: its bytes are no longer counted. */
   close(): void;
 }
 
 /** A chunk is a piece if it has fewer bytes than this, and neither begins nor completes a message. */
 export const pieceBytes = 256;
 
-/** Maximum number of a connection's pieces between two surveys. They take 5 ms of the thread's time. */
+/** Maximum number of a connection's pieces between two surveys. So many pieces take 5 ms of the thread's time. */
 export const maxPieces = 2_048;
 
 /** Maximum memory of the messages that are being inflated at the same time. */
@@ -145,9 +147,8 @@ interface Inflation {
 }
 
 /**
- * Counts the undelivered bytes of a listener, in both directions: messages that are incomplete, are
- * being inflated, or wait behind an unanswered request; bytes that are read ahead; and bytes that peers do not
- * read.
+ * Counts the undelivered bytes of a listener, in both directions: messages that are incomplete, are being inflated, or
+ * wait behind an unanswered request; bytes that are read ahead; and bytes that peers do not read.
  *
  * Streams report changes of the bytes that they hold themselves. A timer surveys the buffers of the layers below,
  * because counting those for every message would be slow.
@@ -162,7 +163,7 @@ export class BufferedBytes {
   /** True if a check of all streams is scheduled. */
   #willCheck = false;
   /** Earliest time at which `#check` counts the bytes of all streams again. */
-  #nextLookMs = 0;
+  #nextCountMs = 0;
   /** Inflations that wait for their turn. */
   readonly #inflations = new Queue<Inflation>();
   /** Bytes of the messages that are being inflated. */
@@ -271,7 +272,7 @@ export class BufferedBytes {
     };
   }
 
-  /** Stops checking streams. */
+  /** Stops the surveys and the checks for stalled messages. */
   stop(): void {
     clearInterval(this.#timer);
     clearTimeout(this.#survey);
@@ -309,6 +310,7 @@ export class BufferedBytes {
     return more;
   }
 
+  /** Surveys all streams, then ends streams until all limits are kept. */
   #surveyAll(): void {
     for (const entry of [...this.#entries]) {
       entry.connection.pieces = 0;
@@ -322,6 +324,7 @@ export class BufferedBytes {
     this.#checkAll();
   }
 
+  /** Ends streams if a limit is exceeded, after the bytes of one stream have grown. */
   #check(entry: Entry): void {
     if (entry.connection.bytes > this.#limits.maxBufferedBytesPerConnection) {
       this.#checkConnection(entry.connection);
@@ -330,10 +333,10 @@ export class BufferedBytes {
       return;
     }
     const nowMs = performance.now();
-    if (nowMs < this.#nextLookMs) {
-      this.#checkLater(this.#nextLookMs - nowMs);
+    if (nowMs < this.#nextCountMs) {
+      this.#checkLater(this.#nextCountMs - nowMs);
     } else {
-      this.#nextLookMs = nowMs + Math.floor(this.#entries.size / entriesPerMs);
+      this.#nextCountMs = nowMs + Math.floor(this.#entries.size / entriesPerMs);
       this.#refreshAll();
       this.#checkSum();
     }
@@ -360,7 +363,7 @@ export class BufferedBytes {
     }
   }
 
-  /** Counts the unreported bytes of all streams again, because peers may have read since the survey. */
+  /** Counts the unreported bytes of all streams again, because peers may have read since the last survey. */
   #refreshAll(): void {
     for (const entry of this.#entries) {
       if (entry.ending === undefined) {
@@ -369,6 +372,7 @@ export class BufferedBytes {
     }
   }
 
+  /** Ends streams until all limits are kept. */
   #checkAll(): void {
     const { maxBufferedBytesPerConnection } = this.#limits;
     const full = new Set<ConnectionBytes>();

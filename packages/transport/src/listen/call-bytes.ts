@@ -31,7 +31,7 @@ export function openCallAccount(
     pieceBytes: isProcess ? prefixBytes : pieceBytes,
     onGrowth: () => account.count(),
     onPiece: () => {
-      const isFirst = !hasPiece;
+      const isFirst = !hasPiece; // The first small chunk may be the whole request.
       hasPiece = true;
       if (!isFirst && !account.piece()) {
         http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);

@@ -147,8 +147,7 @@ export class ConnectionGate {
   }
 
   /**
-   * Reads the first bytes of a socket, because a socket that is not being read does not report that its peer has closed
-   * it.
+   * Reads the first bytes of a socket, because a socket that is not read does not report that its peer has closed it.
    *
    * @returns A function that puts the bytes back.
    */

@@ -30,7 +30,7 @@ export interface RouteCall {
   readonly peer: Peer;
 }
 
-/** A call that a `ByteStream` answers. */
+/** A `ByteStream`'s side of the call that it answers. */
 export interface ByteCall {
   readonly values: ContextValues;
   /** Aborts when the caller disconnects. */

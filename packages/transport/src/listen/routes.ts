@@ -113,14 +113,14 @@ export interface Routes {
 /**
  * Serves a Connect router, request by request.
  *
- * node:http2's "request" event would also wrap the streams of Process, so this creates the request
- * and the response only for the streams that need them. Connect's own adapter would write errors to the
- * console; this function calls `onError` instead.
+ * node:http2's "request" event would also wrap the streams of Process, so this function creates the request and the
+ * response, only for the streams that need them. Connect's own adapter would write errors to the console; this function
+ * calls `onError` instead.
  */
 export function createRoutes(options: RoutesOptions): Routes {
   const router = createConnectRouter({
-    // Requests may be compressed. Responses are not, because compressing them costs far more than it saves. By default,
-    // Connect would compress responses of 1 KiB or more.
+    // Requests may be compressed. Responses are not, because compressing them costs far more than it saves; by default,
+    // Connect would compress those of 1 KiB or more.
     acceptCompression: [compressionGzip],
     compressMinBytes: Number.POSITIVE_INFINITY,
     readMaxBytes: options.maxRequestBytes,

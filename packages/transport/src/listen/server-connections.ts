@@ -42,19 +42,13 @@ const headerBytes = 16 * 1024;
  */
 const failedStreams = 16;
 
-/**
- * Value of `otherBytes` for a suspect connection. Invalid headers are decoded to the end, which takes 20 ms for a
- * megabyte.
- */
+/** Value of `otherBytes` for a suspect connection. A megabyte of invalid headers takes 20 ms to decode. */
 const suspectOtherBytes = 256 * 1024;
 
 /** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
 const refusedStreamBytes = 4 * 1024;
 
-/**
- * Maximum number of GOAWAY frames of a peer. A client that shuts down sends two, and node:http2 emits an event for
- * each.
- */
+/** Maximum number of GOAWAY frames of a peer. Each causes an event; a client that shuts down sends two. */
 const mostGoaways = 16;
 
 /** Time between two checks of a connection whose peer has sent a GOAWAY. */
@@ -121,8 +115,8 @@ interface Entry extends ServerConnection {
   /** Number of streams refused so far. */
   refusedStreams: number;
   /**
-   * Bytes of DATA received so far. Each frame also adds 9 bytes for its header, or the length of its DATA if that is
-   * less than 9.
+   * Bytes of DATA received so far. Each frame also adds the 9 bytes of its header, but at most the length of its DATA,
+   * so that tiny frames count mostly as other bytes.
    */
   dataBytes: number;
   /** Number of other bytes that no longer count, because they arrived slowly. */
@@ -449,9 +443,8 @@ const protocolError = -505;
 
 /**
  * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a
- * protocol error when it closes a connection: its GOAWAY names its own last stream. So a protocol error of a peer that
- * has opened streams does not count, unless `maxStreams` streams are open: then the peer may have opened one stream too
- * many.
+ * protocol error when it closes a connection: its GOAWAY names its own last stream. So a protocol error does not count
+ * if the peer has opened streams, unless `maxStreams` are open: then it may have opened one too many.
  */
 function isViolation(error: Error, { opened, streams }: Entry, maxStreams: number): boolean {
   if (!("code" in error && "errno" in error)) {
