@@ -28,7 +28,7 @@ const units = {
 /**
  * Returns the given limits, and the table's defaults of all other limits.
  *
- * @param what - noun for a limit in errors.
+ * @param what Word for a limit in errors, such as `setting`.
  * @throws RangeError if a limit is unknown or out of range.
  */
 export function readLimits<Name extends string>(

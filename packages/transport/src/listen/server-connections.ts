@@ -386,8 +386,8 @@ export class ServerConnections {
   }
 
   /**
-   * Ends a connection that closes, and that node:http2 has forgotten (decision 14), within seconds. Every check sends
-   * SETTINGS. If no byte has moved when the next check runs, node:http2 neither reads nor writes the socket.
+   * Ends a closing connection within seconds if node:http2 has forgotten it (decision 14). Each check sends SETTINGS. If
+   * the socket has neither received nor sent a byte by the next check, node:http2 no longer uses it.
    */
   #endOnceForgotten(entry: Entry): void {
     const { session, socket } = entry;
