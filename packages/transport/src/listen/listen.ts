@@ -43,7 +43,7 @@ const spareSockets = 256;
  * and gRPC-Web protocols go through the library Connect, and `onStream` receives their streams, too.
  *
  * @throws DmEnvRpcError if the port cannot be listened on, or a certificate cannot be used.
- * @throws RangeError if a limit is out of range.
+ * @throws RangeError if a limit is out of range, or an allowed origin is malformed.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
   // Clients load this module, too, so the libraries that only a listener needs are imported only here.

@@ -110,7 +110,7 @@ export interface MessageStream<Received, Sent> {
    * stop sending (backpressure). `onClose` is still called.
    */
   pause(): void;
-  /** Resumes the delivery; buffered messages are delivered in a later turn. */
+  /** Resumes the delivery. Buffered messages are delivered soon, but not from inside this call. */
   resume(): void;
   /**
    * Declares that the tensors of all steps delivered so far are no longer used, so that their memory may be
