@@ -34,7 +34,8 @@ async function run(vitest: Vitest, name: string) {
   return {
     state: made?.result().state,
     meta: made?.meta(),
-    errors: unhandledErrors.map((error) => Reflect.get(Object(error), "message")),
+    // As Stryker prints them.
+    errors: unhandledErrors.map(String),
   };
 }
 
@@ -67,6 +68,6 @@ test.each([
 test("a thread that a test blocks is replaced, and the run ends with an error", async () => {
   await using vitest = await fixtures();
   recordLongest(join(folder, "blocks.ts"), 1);
-  expect((await run(vitest, "blocks")).errors).toEqual([blockedMessage]);
+  expect((await run(vitest, "blocks")).errors).toEqual([`Error: ${blockedMessage}`]);
   expect((await run(vitest, "plain")).state).toBe("passed");
 });

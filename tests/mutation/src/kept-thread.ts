@@ -161,7 +161,7 @@ class KeptThreadWorker implements PoolWorker {
       if (cells !== undefined && stoodStillMs >= (cells[limitMs] || firstRunMs)) {
         clearInterval(this.#watch);
         cells[shared.dirty] = 1;
-        const error = { name: "Error", message: blockedMessage, stack: blockedMessage };
+        const error = new Error(blockedMessage);
         this.#emit("message", { type: "testfileFinished", error, [isResponse]: true });
       }
     }, watchMs);
