@@ -227,13 +227,15 @@ describe("one tick", () => {
       });
       await fleet.serve("a", { maxWorlds: 2, region: "eu" });
       await fleet.settle();
-      await fleet.tickets(20, { latenciesMs: { eu: 20 } });
+      // A region without room for a match.
+      await fleet.serve("b", { maxAgents: 1, region: "us" });
+      await fleet.tickets(20, { latenciesMs: { eu: 20, us: 20 } });
       await fleet.matchmaker.tick();
       // One match fits into the spare world, and one into a world to be created.
       expect(evaluated).toEqual([2]);
-      await fleet.serve("b", { maxWorlds: 1, region: "eu" });
+      await fleet.serve("c", { maxWorlds: 1, region: "eu" });
       await fleet.matchmaker.tick();
-      await fleet.serve("c", { region: "eu" });
+      await fleet.serve("d", { region: "eu" });
       await fleet.matchmaker.tick();
       expect(evaluated).toEqual([2, 3, 4]);
     },

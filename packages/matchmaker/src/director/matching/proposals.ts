@@ -26,7 +26,7 @@ export function propose(
   isOffered?: (ticket: WaitingTicket) => boolean,
 ): readonly Proposal[] {
   const { matchIndex, replica } = context;
-  const all = most <= 0 ? undefined : matchIndex.poolsOf(profile.name);
+  const all = most === 0 ? undefined : matchIndex.poolsOf(profile.name);
   if (all === undefined) {
     return [];
   }
@@ -209,9 +209,6 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
 
 /** Sorts by score, then by priority, then by the age of the oldest ticket. */
 export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
-  if (proposals.length < 2) {
-    return proposals;
-  }
   return proposals
     .map((proposal) => ({
       proposal,
