@@ -45,7 +45,7 @@ export class MatchIndex {
   /** Worlds to create, by server. The worlds of a server are in the order in which they were placed. */
   readonly creatingOn: WorldGroups = new WorldGroups();
   /** Worlds to destroy. */
-  readonly destroying: Set<string> = new Set();
+  readonly destroying: Map<string, World> = new Map();
   /** Matches with open seats. */
   readonly vacant: Set<string> = new Set();
   /** Matches in which an agent with a seat cancelled its ticket. `Suspicion.check` empties this set. */
@@ -253,7 +253,7 @@ export class MatchIndex {
     if (world.state === "creating") {
       this.creatingOn.add(serverId, world);
     } else if (world.state === "destroying") {
-      this.destroying.add(id);
+      this.destroying.set(id, world);
     }
     const load = this.loadOf(serverId);
     this.#loads.set(serverId, { worlds: load.worlds + 1, seats: load.seats + world.seats });

@@ -9,13 +9,10 @@ import type { WorldTasks } from "./world-tasks.ts";
 
 /** Starts the destroys that are due, including destroys that another leader began. */
 export function startDestroys(context: DirectorContext, tasks: WorldTasks): void {
-  const { replica, matchIndex } = context;
-  for (const worldId of matchIndex.destroying) {
-    const world = replica.get("world", worldId)?.value;
-    if (world === undefined || tasks.isRunning(worldId) || tasks.isCooling(worldId)) {
-      continue;
+  for (const [worldId, world] of context.matchIndex.destroying) {
+    if (!tasks.isRunning(worldId) && !tasks.isCooling(worldId)) {
+      tasks.start(worldId, () => destroyWorld(context, tasks, world));
     }
-    tasks.start(worldId, () => destroyWorld(context, tasks, world));
   }
 }
 
