@@ -183,6 +183,18 @@ it("open seats of a match without teams are filled with the oldest ticket of all
   expect(await states()).toBe("ASSIGNED ASSIGNED WAITING");
 });
 
+it("open seats of a match without teams are filled although only the last of its pools has a ticket", async () => {
+  const pools = ["red", "blue"].map((tag) =>
+    create(PoolSchema, { name: tag, tagPresentFilters: [{ tag }] }),
+  );
+  await using fleet = await Fleet.open({ profiles: [profile({ backfill: true, pools })] });
+  await fleet.serve("a", { maxWorlds: 1 });
+  const ids = await played(fleet, 2, tagged("red"));
+  const blue = await fleet.tickets(1, tagged("blue"));
+  await left(fleet, ids[0] ?? "");
+  expect(await fleet.states(blue)).toEqual(["ASSIGNED"]);
+});
+
 describe("open seats", () => {
   const four = () => Fleet.open({ profiles: [profile({ count: 4, backfill: true })] });
 
@@ -355,6 +367,17 @@ describe("open seats", () => {
     const [first, second] = await Promise.all(more.map((id) => fleet.ticket(id)));
     expect(first?.assignment?.worldName).not.toBe(second?.assignment?.worldName);
     expect(eventsOf(fleet, "step-failed")).toEqual([]);
+  });
+
+  it("are filled although guests are in another world of the server", async () => {
+    await using fleet = await four();
+    const server = await fleet.serve("a", { maxWorlds: 2 });
+    await played(fleet, 4);
+    setGuests(server, 2);
+    const newer = await played(fleet, 4);
+    const more = await fleet.tickets(1);
+    await left(fleet, newer[0] ?? "");
+    expect(await fleet.states(more)).toEqual(["ASSIGNED"]);
   });
 
   it("of a profile without backfill are not filled", async () => {

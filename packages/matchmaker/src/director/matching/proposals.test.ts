@@ -193,15 +193,31 @@ describe("the runs of a match function", () => {
     expect(eventsOf(fleet, "matched")).toHaveLength(1);
   });
 
-  it("report a generator that fails to clean up", async () => {
-    await using fleet = await open(function* ({ pools }) {
-      try {
-        yield* inPairs(pools.get("all") ?? []);
-      } finally {
-        // biome-ignore lint/correctness/noUnsafeFinally: the function under test has this fault.
-        throw new Error("cannot clean up");
-      }
-    });
+  it.each<[string, CustomMatchFunction]>([
+    [
+      "a generator",
+      function* ({ pools }) {
+        try {
+          yield* inPairs(pools.get("all") ?? []);
+        } finally {
+          // biome-ignore lint/correctness/noUnsafeFinally: the function under test has this fault.
+          throw new Error("cannot clean up");
+        }
+      },
+    ],
+    [
+      "an asynchronous generator",
+      async function* ({ pools }) {
+        try {
+          yield* inPairs(pools.get("all") ?? []);
+        } finally {
+          // biome-ignore lint/correctness/noUnsafeFinally: the function under test has this fault.
+          throw new Error("cannot clean up");
+        }
+      },
+    ],
+  ])("report %s that fails to clean up", async (_, author) => {
+    await using fleet = await open(author);
     await fleet.serve("a", { maxWorlds: 1 });
     await fleet.tickets(4, { profile: "authors" });
     await fleet.settle();
@@ -210,6 +226,62 @@ describe("the runs of a match function", () => {
       error: { message: "cannot clean up" },
     });
     expect(eventsOf(fleet, "matched")).toHaveLength(1);
+  });
+
+  it("accept an iterator that cannot be closed", async () => {
+    await using fleet = await open(({ pools }) => {
+      const pairs = inPairs(pools.get("all") ?? []);
+      return { [Symbol.iterator]: () => ({ next: () => pairs.next() }) };
+    });
+    await fleet.serve("a", { maxWorlds: 1 });
+    await fleet.tickets(4, { profile: "authors" });
+    await fleet.settle();
+    expect(eventsOf(fleet, "matched")).toHaveLength(1);
+    expect(faultsOf(fleet)).toEqual([]);
+  });
+
+  it("of one profile start during the cooldown of another profile's function", async () => {
+    const custom = (name: string) =>
+      create(MatchFunctionSchema, { function: { case: "custom", value: { name } } });
+    const profiles = ["bad", "good"].map((name) =>
+      profile({ name, matchFunction: custom(name), seats: 2 }),
+    );
+    await using fleet = await Fleet.open({
+      profiles,
+      functions: {
+        bad: () => Promise.reject(new Error("division by zero")),
+        good: ({ pools }) => inPairs(pools.get("all") ?? []),
+      },
+    });
+    await fleet.serve("a");
+    await fleet.tickets(1, { profile: "bad" });
+    await fleet.settle();
+    expect(faultsOf(fleet)).toEqual(["division by zero"]);
+    const ids = await fleet.tickets(2, { profile: "good" });
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("wait for a cooldown after the function has blocked the matchmaker, also if it had proposed a match", async () => {
+    let runs = 0;
+    const fleet = await open(
+      function* ({ pools }) {
+        runs += 1;
+        yield* inPairs(pools.get("all") ?? []);
+        fleet.time.advance(6_000);
+      },
+      undefined,
+      { leaderLeaseMs: 60_000, serverLeaseMs: 60_000 },
+    );
+    await using _ = fleet;
+    const server = await fleet.serve("a");
+    const ids = await fleet.tickets(2, { profile: "authors" });
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    await fleet.report(server);
+    await fleet.tickets(1, { profile: "authors" });
+    await fleet.settle();
+    expect(runs).toBe(1);
   });
 
   it("wait for a cooldown after a failure, and start without a cooldown after a success", async () => {
@@ -452,7 +524,8 @@ describe("a custom match function", () => {
     await using fleet = await open(
       async ({ pools }) => {
         await asked;
-        return inPairs(pools.get("all") ?? []);
+        const [one, other] = pools.get("all") ?? [];
+        return one && other ? [{ teams: { one: [one], other: [other] } }] : [];
       },
       (proposals) => {
         seen.push(...proposals);
