@@ -386,8 +386,8 @@ export class ServerConnections {
   }
 
   /**
-   * Ends a closing connection within seconds if node:http2 has forgotten it (decision 14). Each check sends SETTINGS. If
-   * the socket has neither received nor sent a byte by the next check, node:http2 no longer uses it.
+   * Ends a closing connection within seconds if node:http2 has forgotten it (decision 14). Each check sends SETTINGS.
+   * If the socket has neither received nor sent a byte by the next check, node:http2 no longer uses it.
    */
   #endOnceForgotten(entry: Entry): void {
     const { session, socket } = entry;
