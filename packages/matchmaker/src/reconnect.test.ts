@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { once } from "node:events";
-import { type AddressInfo, connect as connectTcp, createServer, type Socket } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { connect } from "@dm-env-rpc/client";
 import { MatchProfileSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { defineWorld, lockstep, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
 import { expect, it } from "vitest";
+import { cuttableLine } from "../testing/cuttable-line.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import { serveRegistered } from "./registration/index.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
@@ -40,42 +39,6 @@ function duel() {
   return { told, world };
 }
 
-/** Opens a proxy to a server; `cut` cuts all connections of the proxy. */
-async function cuttable(
-  target: string,
-): Promise<AsyncDisposable & { readonly address: string; cut(): void }> {
-  const { hostname, port } = new URL(target);
-  const sockets = new Set<Socket>();
-  const proxy = createServer((near) => {
-    const far = connectTcp(Number(port), hostname);
-    for (const socket of [near, far]) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        sockets.delete(socket);
-        near.destroy();
-        far.destroy();
-      });
-    }
-    near.pipe(far).pipe(near);
-  });
-  proxy.listen(0, "127.0.0.1");
-  await once(proxy, "listening");
-  const cut = (): void => {
-    for (const socket of sockets) {
-      socket.destroy();
-    }
-  };
-  return {
-    address: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
-    cut,
-    async [Symbol.asyncDispose]() {
-      cut();
-      await new Promise((resolve) => proxy.close(resolve));
-    },
-  };
-}
-
 it("behaviour 77: an agent whose connection is cut takes the seat of its match again, even after its token has expired", async () => {
   const { told, world } = duel();
   const profile = create(MatchProfileSchema, {
@@ -92,7 +55,7 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
     maxAgents: 2,
     worldTypes: ["duel"],
   });
-  await using line = await cuttable(registered.server.url);
+  await using line = await cuttableLine(registered.server.url);
   const client = matchmakerClient(served.url, { timeoutMs: 60_000 });
   const [one, two] = await Promise.all([client.findMatch(), client.findMatch()]);
   const reconnect = { initialMs: 10, maxAttempts: 1_000 };
@@ -118,7 +81,7 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
 it("behaviour 77: without a matchmaker, an agent that reconnects with keepSeat takes its seat again", async () => {
   const { told, world } = duel();
   await using server = await serve({ worlds: [world] });
-  await using line = await cuttable(server.url);
+  await using line = await cuttableLine(server.url);
   const reconnect = { initialMs: 10, maxAttempts: 1_000, keepSeat: true };
   await using connection = await connect(line.address, { reconnect });
   const name = await connection.createWorld();

@@ -5,6 +5,8 @@ import { put, Replica } from "./replica.ts";
 import { memoryStore } from "./store/memory-store.ts";
 import type { Change, Changes } from "./store/store.ts";
 
+const secret = { kind: "secret", id: "a" } as const;
+
 const create = (id: string): Change => put("secret", id, undefined, { id, value: id });
 
 /** Returns a replica of a store in memory; `onPage` is called with each page that the replica reads. */
@@ -66,4 +68,27 @@ it("a replica that makes more commits than it can remember reads some of them ag
   await replica.sync();
   expect(pages.at(-1)?.entries).toHaveLength(100);
   expect(replica.table("secret").size).toBe(1_100);
+});
+
+it("a record that the store read before its deletion does not return to a replica that already knows the deletion", async () => {
+  const inner = memoryStore();
+  let sendAnswer = (): void => {};
+  const wait = new Promise<void>((resolve) => {
+    sendAnswer = resolve;
+  });
+  const store = wrappedStore(inner, async (run, call) => {
+    const answer = await run();
+    if (call.name === "read") {
+      await wait;
+    }
+    return answer;
+  });
+  const replica = new Replica(store);
+  const made = await inner.commit([create("a")]);
+  const refreshed = replica.refresh([secret]);
+  await inner.commit([{ ...secret, version: made.ok ? made.version : 0, value: undefined }]);
+  await replica.sync();
+  sendAnswer();
+  await refreshed;
+  expect(replica.get("secret", "a")).toBeUndefined();
 });

@@ -244,9 +244,12 @@ export class Replica {
   #apply(entry: Entry, isFresh: boolean): void {
     const { kind, id, version, value } = entry;
     const known = this.#tables[kind].get(id);
+    // The replica has all changes up to its position. So an entry up to there that it lacks is outdated: the
+    // store read the entry before a change that the replica has applied earlier.
+    const latest = Math.max(known?.version ?? 0, this.#position?.version ?? 0);
     // The store may return a deleted record with version 0, which is never newer. So if the known record has
     // not changed during the read (`isFresh`), it is deleted whatever the version.
-    const isNews = isFresh && value === undefined ? true : version > (known?.version ?? 0);
+    const isNews = isFresh && value === undefined ? true : version > latest;
     if (!isNews || version < (this.#deleted.get(entry)?.version ?? 0)) {
       return;
     }

@@ -22,6 +22,7 @@ import { pause, systemTime } from "@dm-env-rpc/transport/internal";
 import { createClient as createRedisClient } from "redis";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { makeCertificates, opensslMissing } from "../../../server/testing/certificates.ts";
+import { cuttableLine } from "../../testing/cuttable-line.ts";
 import { profile, reports as reportsOf } from "../../testing/fleet.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { Leadership } from "../director/leadership.ts";
@@ -177,6 +178,46 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     onTestFinished(() => timeouts.mockRestore());
     await store.read([{ kind: "ticket", id: "none" }]);
     expect(timeouts).not.toHaveBeenCalled();
+  });
+
+  it("a store reads a record while its commits wait for Redis", async () => {
+    await using store = await insist(() =>
+      redisStore({ url: redis.url, prefix: randomUUID(), commandMs: 60_000 }),
+    );
+    await store.commit([writeSecret("a", 0)]);
+    let isCommitted = false;
+    await withClient(redis, ["CLIENT", "PAUSE", "60000", "WRITE"]);
+    const commit = store.commit([writeSecret("b", 0)]).then(() => {
+      isCommitted = true;
+    });
+    const [entry] = await store.read([{ kind: "secret", id: "a" }]);
+    expect(entry?.value).toEqual({ id: "a", value: "a" });
+    expect(isCommitted).toBe(false);
+    await withClient(redis, ["CLIENT", "UNPAUSE"]);
+    await commit;
+  });
+
+  it("a store does not read from an earlier Redis to which one of its connections still leads", async () => {
+    await using other = await RedisServer.start();
+    await using line = await cuttableLine(redis.url);
+    await using store = await insist(() =>
+      redisStore({ url: `redis://${line.address}`, prefix: randomUUID(), commandMs: 60_000 }),
+    );
+    await store.commit([writeSecret("a", 0)]);
+    await store.read([{ kind: "secret", id: "a" }]);
+    const readers = await clientsOf(redis, /cmd=hmget/);
+    expect(readers).toHaveLength(1);
+    line.target = other.url;
+    for (const id of await clientsOf(redis, /cmd=eval/)) {
+      await withClient(redis, ["CLIENT", "KILL", "ID", id]);
+    }
+    await insist(() => store.commit([writeSecret("b", 0)]));
+    const entries = await store.read([
+      { kind: "secret", id: "a" },
+      { kind: "secret", id: "b" },
+    ]);
+    expect(entries.map(({ value }) => value)).toEqual([undefined, { id: "b", value: "b" }]);
+    expect(await clientsOf(redis, /cmd=hmget/)).toEqual(readers);
   });
 
   it.each([
@@ -521,16 +562,25 @@ describe.skipIf(!hasRedis || noOpenssl !== undefined)("a Redis with TLS", () => 
   });
 });
 
-async function withClient(redis: RedisServer, args: readonly string[]): Promise<void> {
+async function withClient(redis: RedisServer, args: readonly string[]): Promise<unknown> {
   const client = await createRedisClient({ url: redis.url }).connect();
-  await client.sendCommand([...args]);
+  const reply = await client.sendCommand([...args]);
   client.destroy();
+  return reply;
 }
 
-const flush = (redis: RedisServer): Promise<void> => withClient(redis, ["FLUSHALL"]);
+/** Returns the ids of the connections whose line in CLIENT LIST matches a pattern. */
+async function clientsOf(redis: RedisServer, pattern: RegExp): Promise<string[]> {
+  const lines = String(await withClient(redis, ["CLIENT", "LIST"])).split("\n");
+  return lines.filter((line) => pattern.test(line)).map((line) => /id=(\d+)/.exec(line)?.[1] ?? "");
+}
 
-const configure = (redis: RedisServer, settings: Readonly<Record<string, string>>): Promise<void> =>
-  withClient(redis, ["CONFIG", "SET", ...Object.entries(settings).flat()]);
+const flush = (redis: RedisServer): Promise<unknown> => withClient(redis, ["FLUSHALL"]);
+
+const configure = (
+  redis: RedisServer,
+  settings: Readonly<Record<string, string>>,
+): Promise<unknown> => withClient(redis, ["CONFIG", "SET", ...Object.entries(settings).flat()]);
 
 function writeSecret(id: string, version: number): Change {
   return { kind: "secret", id, version, value: { id, value: id } };

@@ -9,7 +9,10 @@ import type { Script } from "./scripts.ts";
 /** Reply of Redis to a script. */
 export type Reply = string | number | null | readonly Reply[];
 
-/** Two connections to one Redis: one for commands, and one for published messages. */
+/**
+ * Three connections to one Redis: one for scripts and other commands, one for lookups, and one for published
+ * messages.
+ */
 export interface RedisLink {
   /**
    * @throws StoreError `unavailable` if Redis does not answer or answers with an error.
@@ -18,6 +21,13 @@ export interface RedisLink {
   run(script: Script, keys: readonly string[], args: readonly string[]): Promise<Reply>;
   /** @throws StoreError `unavailable` if Redis does not answer or answers with an error. */
   command(args: readonly string[]): Promise<Reply>;
+  /**
+   * Sends a short command that only reads. It does not wait for the scripts before it, so it may be answered
+   * first.
+   *
+   * @throws StoreError `unavailable` if Redis does not answer or answers with an error.
+   */
+  lookUp(args: readonly string[]): Promise<Reply>;
   close(): Promise<void>;
 }
 
@@ -87,10 +97,11 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     return client;
   };
   const client = make();
+  const reader = make();
   const subscriber = make();
   const destroy = (): void => {
     isLasting = false;
-    for (const each of [client, subscriber]) {
+    for (const each of [client, reader, subscriber]) {
       if (each.isOpen) {
         each.destroy();
       }
@@ -98,7 +109,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   };
   try {
     await inTime(
-      Promise.all([client.connect(), subscriber.connect()]).then(() =>
+      Promise.all([client.connect(), reader.connect(), subscriber.connect()]).then(() =>
         subscriber.subscribe(channel, onNews),
       ),
       connectMs,
@@ -109,9 +120,9 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   }
   isLasting = true;
 
-  const send = async (args: readonly string[]): Promise<Reply> => {
+  const send = async (args: readonly string[], connection = client): Promise<Reply> => {
     try {
-      return (await inTime(client.sendCommand([...args]), commandMs)) as Reply;
+      return (await inTime(connection.sendCommand([...args]), commandMs)) as Reply;
     } catch (error) {
       if (isReply(error, "NOSCRIPT")) {
         throw error;
@@ -123,7 +134,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
     }
   };
   const runWith =
-    (sendIt: typeof send): RedisLink["run"] =>
+    (sendIt: RedisLink["command"]): RedisLink["run"] =>
     async ({ sha, source }, keys, args) => {
       const rest = [String(keys.length), ...keys, ...args];
       try {
@@ -173,6 +184,10 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   return {
     command,
     run: runWith(command),
+    async lookUp(args) {
+      await prepared();
+      return await send(args, reader.isReady ? reader : client);
+    },
     async close() {
       destroy();
     },

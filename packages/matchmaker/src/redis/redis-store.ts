@@ -99,8 +99,10 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
   };
   /** Run id of the connected Redis. */
   let run = "";
+  /** The latest life that Redis has reported. */
+  let currentLife = "";
   const beginLife = async (runScript: RedisLink["run"]): Promise<void> => {
-    await runScript(beginLifeScript, [life, version], [run, randomUUID()]);
+    currentLife = String(await runScript(beginLifeScript, [life, version], [run, randomUUID()]));
   };
   const link = await openRedis({
     url: options.url,
@@ -187,7 +189,11 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       if (keys.length === 0) {
         return [];
       }
-      const values = list(await link.command(["HMGET", records, ...keys.map(keyText)]));
+      const command = ["HMGET", records, ...keys.map(keyText)];
+      const [stored, found] = await Promise.all([link.lookUp(["GET", life]), link.lookUp(command)]);
+      // The connection for lookups may still lead to an earlier Redis, or may be restored later than the other one.
+      const isCurrent = typeof stored === "string" && lifeOf(stored) === currentLife;
+      const values = list(isCurrent ? found : await link.command(command));
       return keys.map((each, index) => entryOf(each, values[index]));
     },
     async changes(since, limit, known = new Set()): Promise<Changes> {
@@ -203,6 +209,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       }
       const [current, lost, reset, cursor, newHorizon, more, seconds, microseconds, ...parts] =
         reply;
+      currentLife = String(current);
       learnTime(askedMs, seconds, microseconds);
       const entries: Entry[] = [];
       for (let at = 0; at < parts.length; at += 3) {
@@ -213,7 +220,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
       return {
         entries,
         position: {
-          life: String(current),
+          life: currentLife,
           version: readTo,
           horizon: Number(newHorizon),
           newest: readTo,
@@ -250,6 +257,11 @@ function list(reply: Reply): readonly Reply[] {
     return reply;
   }
   throw new Error(`expected a list from Redis, received ${JSON.stringify(reply)}`);
+}
+
+/** Returns the id of a stored life: the first word. */
+function lifeOf(stored: string): string {
+  return stored.split(" ", 1)[0] ?? "";
 }
 
 /** Stored form of a lease. */
