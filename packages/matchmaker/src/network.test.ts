@@ -16,6 +16,8 @@ import { counting, serveCounting } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
 import type { MatchmakerEvent } from "./events.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
+import { tokenIssuer } from "./tokens/issuer.ts";
+import { generateSigningKey } from "./tokens/keys.ts";
 
 describe("on the network", () => {
   it("agents find a match, play it and leave, and its world is destroyed", async () => {
@@ -100,6 +102,29 @@ describe("on the network", () => {
       // also seem silent.
       const get = () => matchmakerClient(matchmakers, patience).get(ticketId);
       await expect.poll(() => get().catch(String)).toMatchObject({ ticketId, state: "assigned" });
+    }
+  });
+
+  it("joinMatch fails when its seat has expired, if the server accepts connections but does not answer", async () => {
+    const key = await generateSigningKey();
+    const issuer = await tokenIssuer(() => [key]);
+    for (const speaks of ["nothing", "HTTP/2"] as const) {
+      await using frozen = await serveSilence(speaks);
+      const { address } = frozen;
+      const joinToken = await issuer.joinToken({
+        ...{ ticketId: "ticket", partySize: 1, matchId: "match", seatId: "seat" },
+        ...{ part: { team: "", role: "", data: {} }, serverId: "server", address },
+        worldName: "world",
+        // The clock of this machine differs from that of the matchmaker.
+        nowMs: 0,
+        expiresMs: 1_000,
+      });
+      const joining = joinMatch({ address, worldName: "world", joinToken });
+      await expect(joining).rejects.toMatchObject({
+        code: "DEADLINE_EXCEEDED",
+        origin: "connection",
+        message: `the server at ${address} did not admit the agent within 1000 ms, the time for which its seat was reserved; create another ticket`,
+      });
     }
   });
 

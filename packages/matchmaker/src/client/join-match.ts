@@ -8,7 +8,9 @@ import {
   type NameOf,
   type ObservationOf,
 } from "@dm-env-rpc/client";
-import type { Specs } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type Specs } from "@dm-env-rpc/tensor-codec";
+import { systemTime } from "@dm-env-rpc/transport/internal";
+import { decodeJwt } from "jose";
 import type { TicketAssignment } from "./matchmaker-client.ts";
 
 /** Options of `joinMatch`: the options of `connection.join`, and of the connection. */
@@ -25,9 +27,11 @@ export interface JoinMatchOptions<
  * Takes the seat of an assignment: connects, presents the join token and joins the world. Closing
  * the environment leaves the world and closes the connection.
  *
- * @throws DmEnvRpcError of origin `connection` if the server cannot be reached; of origin `server`
- *   if it refuses: UNAUTHENTICATED or PERMISSION_DENIED for the token, NOT_FOUND if the world is
- *   gone.
+ * The wait for the server ends after the time for which the matchmaker reserves the seat.
+ *
+ * @throws DmEnvRpcError of origin `connection` if the server cannot be reached, or DEADLINE_EXCEEDED
+ *   if it has not answered in that time; of origin `server` if it refuses: UNAUTHENTICATED or
+ *   PERMISSION_DENIED for the token, NOT_FOUND if the world is gone.
  *
  * @example
  * const assignment = await matchmakerClient("localhost:8990").findMatch({ profile: "duel" });
@@ -42,17 +46,63 @@ export async function joinMatch<
   options: JoinMatchOptions<A, O, N> = {},
 ): Promise<Environment<ActionOf<A>, ObservationOf<O, N>>> {
   const { connect: connecting, ...join } = options;
-  const connection = await connect(assignment.address, {
-    ...connecting,
-    metadata: { ...connecting?.metadata, authorization: `Bearer ${assignment.joinToken}` },
-  });
+  const { address, worldName, joinToken } = assignment;
+  const expiry = new AbortController();
+  const seatMs = reservedMs(joinToken);
+  const stopTimer =
+    seatMs === undefined
+      ? undefined
+      : systemTime.after(seatMs, () => expiry.abort(seatExpired(address, seatMs)));
   try {
-    const environment = await connection.join<A, O, N>(assignment.worldName, join);
-    return withConnection(environment, () => connection.close());
+    const connection = await connect(address, {
+      ...connecting,
+      metadata: { ...connecting?.metadata, authorization: `Bearer ${joinToken}` },
+      signal: anyOf(connecting?.signal, expiry.signal),
+    });
+    try {
+      const environment = await connection.join<A, O, N>(worldName, {
+        ...join,
+        signal: anyOf(join.signal, expiry.signal),
+      });
+      return withConnection(environment, () => connection.close());
+    } catch (error) {
+      await connection.close();
+      throw error;
+    }
   } catch (error) {
-    await connection.close();
-    throw error;
+    // A wait that a signal ends rejects with an error whose cause is the signal's reason.
+    const { aborted, reason } = expiry.signal;
+    throw aborted && error instanceof Error && error.cause === reason ? reason : error;
+  } finally {
+    stopTimer?.();
   }
+}
+
+function anyOf(given: AbortSignal | undefined, expiry: AbortSignal): AbortSignal {
+  return given === undefined ? expiry : AbortSignal.any([given, expiry]);
+}
+
+/**
+ * Returns the time for which the seat of a join token is reserved, from the token's issue to its expiry. Both are
+ * by the matchmaker's clock, so this machine's clock need not be right. Returns undefined for a token without
+ * these times.
+ */
+function reservedMs(joinToken: string): number | undefined {
+  try {
+    const { iat, exp } = decodeJwt(joinToken);
+    return iat === undefined || exp === undefined ? undefined : (exp - iat) * 1_000;
+  } catch {
+    // The server refuses a malformed token with an error that says so.
+    return undefined;
+  }
+}
+
+function seatExpired(address: string, seatMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
+    `the server at ${address} did not admit the agent within ${seatMs} ms, the time for which its seat was reserved; create another ticket`,
+    { origin: "connection" },
+  );
 }
 
 /** Returns an environment whose `close` also closes its connection. */
