@@ -111,9 +111,9 @@ export function checkDefinition(
     throw new TensorError({
       reason: "spec",
       name,
-      expected: `the ${kind} to be ${describe(spec)}, as its definition says`,
+      expected: `the ${kind} to be ${describe(spec)}, as in the definition`,
       received: found === undefined ? `no such ${kind} from the server` : describe(found),
-      remedy: "join with the definition of the world that the server runs, or without `as`",
+      remedy: "set the option `as` to the definition that the server runs, or omit `as`",
     });
   }
 }
