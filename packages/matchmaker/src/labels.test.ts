@@ -17,7 +17,7 @@ it.each([
 it.each([
   [
     { "": "x" },
-    'labels: expected keys of 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit, optionally after a DNS name and /, received ""',
+    'labels: expected keys like "tier" or "example.org/tier": 1 to 63 letters, digits, "-", "_" or ".", starting and ending with a letter or digit, received ""; rename the key',
   ],
   [{ [`${name63}n`]: "x" }, "labels: expected keys"],
   [{ "-tier": "x" }, "labels: expected keys"],
@@ -25,7 +25,7 @@ it.each([
   [{ "Agones.dev/tier": "x" }, "labels: expected keys"],
   [
     { tier: "with space" },
-    'labels "tier": expected an empty value, or 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit, received "with space"',
+    'labels "tier": expected an empty value or one like "large-2": up to 63 letters, digits, "-", "_" or ".", starting and ending with a letter or digit, received "with space"; change the value',
   ],
   [{ tier: `${name63}n` }, 'labels "tier": expected an empty value'],
   [{ tier: "x-" }, 'labels "tier": expected an empty value'],

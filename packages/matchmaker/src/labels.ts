@@ -23,15 +23,15 @@ export function checkLabels(what: string, labels: Labels): void {
     if (!keyPattern.test(key)) {
       throw invalid(
         what,
-        "keys of 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit, optionally after a DNS name and /",
-        `"${shorten(key)}"`,
+        'keys like "tier" or "example.org/tier": 1 to 63 letters, digits, "-", "_" or ".", starting and ending with a letter or digit',
+        `"${shorten(key)}"; rename the key`,
       );
     }
     if (!valuePattern.test(value)) {
       throw invalid(
         `${what} "${shorten(key)}"`,
-        "an empty value, or 1 to 63 letters, digits, -, _ and . that begin and end with a letter or digit",
-        `"${shorten(value)}"`,
+        'an empty value or one like "large-2": up to 63 letters, digits, "-", "_" or ".", starting and ending with a letter or digit',
+        `"${shorten(value)}"; change the value`,
       );
     }
   }
