@@ -148,7 +148,9 @@ export class MatchRuns {
       const outcome = await Promise.race([settled, late]);
       if (outcome === "late") {
         this.#abandon(profile, settled);
-        throw new Error(`the match function did not ${due} (limit: matchFunctionMs)`);
+        throw new Error(
+          `the match function did not ${due}; make it faster, or raise matchFunctionMs (limit: matchFunctionMs)`,
+        );
       }
       return outcome;
     };
@@ -167,7 +169,7 @@ export class MatchRuns {
       iterator = asked;
       while (proposals.asked < most) {
         const next = await call(
-          `finish within ${limitMs} ms; its earlier proposals are used: ${proposals.made.length}`,
+          `finish within ${limitMs} ms and was stopped (proposals made and used: ${proposals.made.length})`,
           () => asked.next(),
         );
         if (next.done === true) {

@@ -411,7 +411,7 @@ describe("a custom match function", () => {
     expect(faultsOf(fleet)).toEqual([]);
     await fleet.pass(1_000);
     expect(faultsOf(fleet)).toEqual([
-      "the match function did not answer within 1000 ms (limit: matchFunctionMs)",
+      "the match function did not answer within 1000 ms; make it faster, or raise matchFunctionMs (limit: matchFunctionMs)",
     ]);
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
     await fleet.pass(120_000, 1_000);
@@ -458,7 +458,7 @@ describe("a custom match function", () => {
     await fleet.settle();
     expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     expect(faultsOf(fleet)[0]).toMatch(
-      /did not finish within 1000 ms; .* are used: 1 \(limit: matchFunctionMs\)$/,
+      /did not finish within 1000 ms and was stopped \(proposals made and used: 1\); .* \(limit: matchFunctionMs\)$/,
     );
   });
 

@@ -77,7 +77,7 @@ it("a function that never returns is terminated, and called again in another thr
   await expectStates(fleet, others, "ASSIGNED");
   fleet.time.advance(1_000);
   expect(await failures(fleet)).toEqual([
-    "the match function did not finish within 1000 ms; its earlier proposals are used: 0 (limit: matchFunctionMs)",
+    "the match function did not finish within 1000 ms and was stopped (proposals made and used: 0); make it faster, or raise matchFunctionMs (limit: matchFunctionMs)",
   ]);
   await fleet.frontend.cancelTicket({ ticketId: stuck });
   const second = await fleet.tickets(2, { profile: "authors" });
