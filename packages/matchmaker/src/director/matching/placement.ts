@@ -33,8 +33,8 @@ export type Placed = Pick<Profile, "worldType" | "seats" | "placement" | "server
  * Places the worlds of one tick on servers with room. The profile's policy chooses the server of a world:
  *
  * - `packed`: the server with the fewest free seats, so that other servers become empty and can be shut down;
- * - `spread-worlds`: the server with the greatest share of its worlds free;
- * - `spread-agents`: the server with the greatest share of its seats free;
+ * - `spread-worlds`: the server that uses the smallest share of its `maxWorlds`;
+ * - `spread-agents`: the server that uses the smallest share of its `maxAgents`;
  * - `spread-load`: the server with the lowest load.
  */
 export class Placement {

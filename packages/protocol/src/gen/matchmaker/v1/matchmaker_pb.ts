@@ -2156,14 +2156,14 @@ export const Placement = {
   PACKED: 1,
 
   /**
-   * The server with the greatest free share of its worlds.
+   * The server that uses the smallest share of its `max_worlds`.
    *
    * @generated from enum value: PLACEMENT_SPREAD_WORLDS = 2;
    */
   SPREAD_WORLDS: 2,
 
   /**
-   * The server with the greatest free share of its seats.
+   * The server that uses the smallest share of its `max_agents`.
    *
    * @generated from enum value: PLACEMENT_SPREAD_AGENTS = 3;
    */
