@@ -25,6 +25,8 @@ const columns: readonly (readonly [head: string, figure: keyof Figures])[] = [
   ["GetTicket p99", "getP99Ms"],
   ["busy", "busy"],
   ["done ms", "doneMs"],
+  ["peak MB", "peakMb"],
+  ["Redis MB", "redisMb"],
 ];
 
 /**
@@ -60,13 +62,21 @@ export async function compareMatchmakers(
   const turns = quick ? 1 : 3;
   const compared: { readonly planned: Planned; readonly mine: Figures; readonly base: Figures }[] =
     [];
+  const failures: string[] = [];
   for (const planned of plan(quick)) {
     const [mine, base]: [Figures[], Figures[]] = [[], []];
     for (let turn = 0; turn < turns; turn++) {
       onProgress(`turn ${turn + 1} of ${turns}: ${labelOf(planned).join(" ")}`);
       const sides = [
         async () => mine.push(await planned.with(measureHere)),
-        async () => base.push(await planned.with(there)),
+        async () => {
+          try {
+            base.push(await planned.with(there));
+          } catch (error) {
+            // An earlier commit may lack what the row needs.
+            failures.push(`${name}, ${labelOf(planned).join(" ")}: ${reasonOf(error)}`);
+          }
+        },
       ];
       for (const side of turn % 2 === 0 ? sides : sides.reverse()) {
         await side();
@@ -90,6 +100,7 @@ export async function compareMatchmakers(
           ...shown.map(([, figure]) => cell(mine[figure], base[figure])),
         ]),
       ),
+      ...failures,
       ...withoutRedis(),
     ].join("\n"),
     data: {
@@ -99,6 +110,12 @@ export async function compareMatchmakers(
     plots: [],
     missed: 0,
   };
+}
+
+/** Returns the line with the error that ended a process; by default the whole message. */
+function reasonOf(error: unknown): string {
+  const message = String(error);
+  return /^\w*Error: (?!Command failed).*$/m.exec(message)?.[0] ?? message;
 }
 
 function medians(all: readonly Figures[]): Figures {

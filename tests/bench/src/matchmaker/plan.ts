@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { connect } from "node:net";
 import { hasRedis, RedisServer } from "@dm-env-rpc/tests-processes";
 import type { Figures, Job } from "./worker/job.ts";
 
@@ -51,10 +52,26 @@ export function plan(quick: boolean): Planned[] {
             return await measure({ ...job, redis: undefined });
           }
           await using redis = await RedisServer.start({ sync: "everysec" });
-          return await measure({ ...job, redis: redis.url });
+          const figures = await measure({ ...job, redis: redis.url });
+          return { ...figures, redisMb: await memoryOf(redis) };
         },
       })),
   );
+}
+
+/** Returns the memory that a Redis uses, in MB. */
+async function memoryOf({ port }: RedisServer): Promise<number> {
+  const socket = connect(port, "127.0.0.1");
+  socket.write("INFO memory\r\n");
+  let text = "";
+  for await (const chunk of socket) {
+    text += String(chunk);
+    const bytes = /used_memory:(\d+)\r/.exec(text)?.[1];
+    if (bytes !== undefined) {
+      return Number(bytes) / 2 ** 20;
+    }
+  }
+  throw new Error(`expected the field used_memory of Redis, received "${text}"`);
 }
 
 /** Describes a measurement in a few words. */

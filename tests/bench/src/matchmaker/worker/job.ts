@@ -37,4 +37,8 @@ export interface Figures {
   readonly busy?: number | undefined;
   /** Time until everything is done: the restart, or the last watcher's update. */
   readonly doneMs?: number | undefined;
+  /** Greatest resident memory of the process. */
+  readonly peakMb?: number | undefined;
+  /** Memory that Redis uses at the end. */
+  readonly redisMb?: number | undefined;
 }

@@ -168,12 +168,15 @@ async function watch(job: Job, store: Store): Promise<Figures> {
   });
   const program = fileURLToPath(new URL("./watchers.js", import.meta.url));
   const child = fork(program, [served.url, String(job.tickets)]);
-  await once(child, "message");
+  const failed = once(child, "exit").then(([code]) => {
+    throw new Error(`watchers: the process ended with code ${code} before its watches did`);
+  });
+  await Promise.race([once(child, "message"), failed]);
   const usage = startUsage();
   const told = once(child, "message");
   const registry = createClient(RegistryService, createGrpcTransport({ baseUrl: served.url }));
   await registerServers(job, registry);
-  const [count] = await told;
+  const [count] = await Promise.race([told, failed]);
   const { cpuMs, wallMs } = usage();
   if (count !== job.tickets) {
     throw new Error(`watchers: expected ${job.tickets} assignments, received ${count}`);
@@ -191,5 +194,6 @@ if (job.kind !== "restart" && job.tickets > groupSize) {
   }
 }
 const figures = await kinds[job.kind](job, await openStore(job));
-process.stdout.write(`${JSON.stringify(figures)}\n`);
+const peakMb = process.resourceUsage().maxRSS / 1_024;
+process.stdout.write(`${JSON.stringify({ ...figures, peakMb })}\n`);
 process.exit();
