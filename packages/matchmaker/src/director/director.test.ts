@@ -1,6 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { Fleet, profile, reports } from "../../testing/fleet.ts";
+import { startMs } from "../../testing/start-ms.ts";
+
+it("calls are processed between the steps of a tick if a step takes long", async () => {
+  const order: string[] = [];
+  const time = manualTime(startMs);
+  await using fleet = await Fleet.open({
+    time,
+    settings: { serverLeaseMs: 15_000, maxWaitMs: 15_000 },
+    onEvent({ kind }) {
+      if (kind === "server-lost") {
+        // As if losing the server took this long. In the meantime a call has arrived.
+        time.advance(100);
+        setImmediate(() => order.push("call"));
+      }
+      if (kind === "server-lost" || kind === "ticket-ended") {
+        order.push(kind);
+      }
+    },
+  });
+  await fleet.serve("silent");
+  await fleet.tickets(1);
+  await fleet.matchmaker.tick();
+  // At the end of this time, one tick ends the lease of the server and, in its next step, the ticket.
+  for (let passedMs = 0; passedMs < 15_000; passedMs += 1_000) {
+    time.advance(1_000);
+    await fleet.matchmaker.tick();
+  }
+  expect(order).toEqual(["server-lost", "call", "ticket-ended"]);
+});
 
 describe("a match", () => {
   it("has the number of tickets that its profile names, and its tickets are assigned", async () => {

@@ -13,6 +13,7 @@ import { Allocations } from "./servers/allocations.ts";
 import { takeReport } from "./servers/reports.ts";
 import { ServerWatch } from "./servers/server-watch.ts";
 import { Suspicion } from "./servers/suspicion.ts";
+import { Slice } from "./slice.ts";
 import { startCreates, typeKey } from "./worlds/create-world.ts";
 import { startDestroys } from "./worlds/end-world.ts";
 import { Orphans } from "./worlds/orphans.ts";
@@ -43,6 +44,8 @@ export class Director {
   readonly #allocations: Allocations;
   readonly #orphans: Orphans;
   readonly #runs: MatchRuns;
+  /** Divides the steps of the current tick. */
+  #slice: Slice;
   #isLeading = false;
   #keptMs = Number.NEGATIVE_INFINITY;
   #wake: (() => void) | undefined;
@@ -67,6 +70,7 @@ export class Director {
     this.#watch = new ServerWatch(this.#context);
     this.#orphans = new Orphans(this.#context, this.#tasks);
     this.#runs = new MatchRuns(this.#context, this.#tasks);
+    this.#slice = new Slice(time);
   }
 
   get isLeading(): boolean {
@@ -150,6 +154,7 @@ export class Director {
 
   async #runSteps(): Promise<void> {
     const { matchIndex, time, settings, replica } = this.#context;
+    this.#slice = new Slice(time);
     const isTimeToKeep = time.now() - this.#keptMs >= settings.tickMs;
     for (const serverId of [...matchIndex.reported]) {
       await this.#takeReport(serverId);
@@ -209,6 +214,7 @@ export class Director {
 
   /** Runs one step. If the step throws any error except a StoreError, the other steps still run. */
   async #step(step: string, run: () => Promise<void>): Promise<void> {
+    await this.#slice.next();
     try {
       await run();
     } catch (error) {

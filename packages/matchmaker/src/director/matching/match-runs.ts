@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setImmediate } from "node:timers/promises";
 import { Counts, pause, toError } from "@dm-env-rpc/transport/internal";
 import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
 import type { CustomMatchFunction } from "../../functions/profile-function.ts";
 import type { Profile } from "../../profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
+import { Slice } from "../slice.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";
 import { Proposals } from "./proposals.ts";
 
-/** Time for which reading proposals may block the event loop. */
-const sliceMs = 5;
 /**
  * Maximum number of abandoned calls of a profile's function that may be pending. At this number, the function
  * is not called again until one of the calls settles.
@@ -163,7 +161,7 @@ export class MatchRuns {
         signal,
       };
       const made = await call(`answer within ${limitMs} ms`, () => match(context));
-      let sliceBeganMs = time.now();
+      const slice = new Slice(time);
       const asked =
         Symbol.asyncIterator in made ? made[Symbol.asyncIterator]() : made[Symbol.iterator]();
       iterator = asked;
@@ -177,10 +175,7 @@ export class MatchRuns {
           break;
         }
         proposals.add(next.value);
-        if (time.now() - sliceBeganMs >= sliceMs) {
-          await setImmediate();
-          sliceBeganMs = time.now();
-        }
+        await slice.next();
       }
     } catch (error) {
       // The function is not at fault if this matchmaker has ended the run.

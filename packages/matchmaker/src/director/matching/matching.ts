@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setImmediate } from "node:timers/promises";
 import type { TraceSpan } from "@dm-env-rpc/transport/internal/tracing";
 import { hasLabels } from "../../labels.ts";
 import { acceptsRegion, regionsFor } from "../../latency.ts";
@@ -8,6 +7,7 @@ import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import type { Change, Stored } from "../../store/store.ts";
 import { commit, type DirectorContext, type Proposal } from "../context.ts";
+import { Slice } from "../slice.ts";
 import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
 import {
   announce,
@@ -25,8 +25,6 @@ import { chosenOf, propose, proposeByRegion } from "./proposals.ts";
 
 /** Matches per commit. */
 const batchSize = 50;
-/** Time for which making matches may block the event loop. */
-const sliceMs = 5;
 
 /** A match that is to be committed. */
 interface Plan {
@@ -51,10 +49,12 @@ export async function makeMatches(
   if (matchIndex.waiting.size === 0) {
     return;
   }
+  const slice = new Slice(time);
   const proposals: Proposal[] = [];
   /** Spare worlds by profile. */
   const spares = new Map<string, readonly JoinableWorld[]>();
   for (const profile of matchIndex.profiles.values()) {
+    await slice.next();
     const ready = sparesFor(context, profile);
     spares.set(profile.name, ready);
     const room = placement.room(profile) + ready.length;
@@ -76,18 +76,13 @@ export async function makeMatches(
   let plans: Plan[] = [];
   const claims: Promise<void>[] = [];
   let failure: unknown;
-  let heldSinceMs = time.now();
   const claimPlans = async (): Promise<void> => {
     const claimed = claim(context, plans).catch((error: unknown) => {
       failure ??= error;
     });
     claims.push(claimed);
     plans = [];
-    // Without a pause, agents' calls would wait until all matches are planned.
-    if (time.now() - heldSinceMs >= sliceMs) {
-      await setImmediate();
-      heldSinceMs = time.now();
-    }
+    await slice.next();
   };
   for (const proposal of chosenOf(context, proposals)) {
     if (planned >= settings.maxMatchesPerTick || failure !== undefined) {
