@@ -42,7 +42,7 @@ export interface Options {
   readonly python: string | undefined;
   /** The contenders to compare; all by default. */
   readonly only: readonly string[] | undefined;
-  /** The modes to compare them in; all by default. */
+  /** The modes to compare them in, or the kinds of measurements of `matchmaker`; all by default. */
   readonly modes: readonly string[] | undefined;
   /** The folder that CPU profiles of the processes go to. */
   readonly profiles: string | undefined;
@@ -61,7 +61,7 @@ their CPU per step, or the figures of both. Tables: ${comparedTables.join(" ")};
   --quick         short turns: figures are rough
   --json FILE     results as JSON, also to FILE
   --only A,B      compare only these contenders, such as ours,connect,http2-echo
-  --modes A,B     compare them only in these modes, such as lock1,pipe64
+  --modes A,B     compare them only in these modes, such as lock1,pipe64; of matchmaker: arrive,assign,wait,restart,watch
   --python FILE   an interpreter with dm-env-rpc; by default that of tests/interop/.venv, if it exists
   --profiles DIR  CPU profiles of all Node processes
 `;

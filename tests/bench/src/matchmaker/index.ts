@@ -4,7 +4,7 @@ import { median } from "../harness/statistics.ts";
 import { short, textTable } from "../harness/table.ts";
 import type { TableResult } from "../tables/table-result.ts";
 import { measureHere, measureThere } from "./measure.ts";
-import { describe, type Planned, plan } from "./plan.ts";
+import { describe, type Planned, type PlanOptions, plan } from "./plan.ts";
 import type { Figures } from "./worker/job.ts";
 
 /** One row of the matchmaker's table. */
@@ -34,11 +34,11 @@ const columns: readonly (readonly [head: string, figure: keyof Figures])[] = [
  * are assigned after they have waited, that wait unmatched and that are watched, and a restart.
  */
 export async function runMatchmaker(
-  { quick }: { readonly quick: boolean },
+  options: PlanOptions,
   onProgress: (text: string) => void,
 ): Promise<TableResult> {
   const rows: Row[] = [];
-  for (const planned of plan(quick)) {
+  for (const planned of plan(options)) {
     onProgress(labelOf(planned).join(" "));
     rows.push({ planned, figures: await planned.with(measureHere) });
   }
@@ -55,15 +55,15 @@ export async function runMatchmaker(
 /** Compares the matchmaker with that of another built checkout: both are measured in turns. */
 export async function compareMatchmakers(
   { name, folder }: { readonly name: string; readonly folder: string },
-  { quick }: { readonly quick: boolean },
+  options: PlanOptions,
   onProgress: (text: string) => void,
 ): Promise<TableResult> {
   await using there = await measureThere(folder);
-  const turns = quick ? 1 : 3;
+  const turns = options.quick ? 1 : 3;
   const compared: { readonly planned: Planned; readonly mine: Figures; readonly base: Figures }[] =
     [];
   const failures: string[] = [];
-  for (const planned of plan(quick)) {
+  for (const planned of plan(options)) {
     const [mine, base]: [Figures[], Figures[]] = [[], []];
     for (let turn = 0; turn < turns; turn++) {
       onProgress(`turn ${turn + 1} of ${turns}: ${labelOf(planned).join(" ")}`);

@@ -39,9 +39,18 @@ export interface Planned {
   with(measure: (job: Job) => Promise<Figures>): Promise<Figures>;
 }
 
+/** Options of a plan. */
+export interface PlanOptions {
+  /** Measures fewer tickets. */
+  readonly quick: boolean;
+  /** Kinds of measurements; all by default. */
+  readonly modes: readonly string[] | undefined;
+}
+
 /** Returns the measurements of the table; those in Redis only where there is a redis-server. */
-export function plan(quick: boolean): Planned[] {
-  return (quick ? quickly : full).flatMap(({ stores, ...job }) =>
+export function plan({ quick, modes }: PlanOptions): Planned[] {
+  const rows = (quick ? quickly : full).filter(({ kind }) => modes?.includes(kind) ?? true);
+  return rows.flatMap(({ stores, ...job }) =>
     stores
       .filter((store) => store === "memory" || hasRedis)
       .map((store) => ({
