@@ -83,19 +83,21 @@ export class Placement {
     const { seats, placement } = placed;
     const rooms = this.#roomsFor(placed);
     const fits = (room: Room): boolean => room.seats >= seats && isIn(room.server, region);
-    let best = rooms.find(fits);
-    if (best === undefined) {
-      return undefined;
-    }
-    if (placement !== "packed") {
-      let free = this.#freeOf(best, placement);
-      for (const room of rooms.filter(fits)) {
-        const other = this.#freeOf(room, placement);
-        if (other > free) {
+    let best: Room | undefined;
+    if (placement === "packed") {
+      best = rooms.find(fits);
+    } else {
+      let most = Number.NEGATIVE_INFINITY;
+      for (const room of rooms) {
+        const free = fits(room) ? this.#freeOf(room, placement) : Number.NEGATIVE_INFINITY;
+        if (free > most) {
           best = room;
-          free = other;
+          most = free;
         }
       }
+    }
+    if (best === undefined) {
+      return undefined;
     }
     best.worlds -= 1;
     best.seats -= seats;
