@@ -9,9 +9,10 @@ import {
 } from "node:http2";
 import { connect, createServer as createNetServer, type Server, type Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { messageOf, toError } from "../internal/index.ts";
+import { toError } from "../internal/index.ts";
 import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { joinHostPort } from "../stream/address.ts";
+import { checkedCertificates } from "../stream/certificates.ts";
 import type { ConnectionGate } from "./connection-gate.ts";
 import type { ListenTls } from "./listen-options.ts";
 
@@ -26,7 +27,11 @@ const handshakeMs = 10_000;
  */
 const maxSessionRejectedStreams = 1_000;
 
-/** Creates an HTTP/2 server with large windows, in plain text or over TLS. */
+/**
+ * Creates an HTTP/2 server with large windows, in plain text or over TLS.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed certificate or key.
+ */
 export function createHttp2Server(
   maxStreamsPerConnection: number,
   tls: ListenTls | undefined,
@@ -43,29 +48,18 @@ export function createHttp2Server(
     return createServer(options);
   }
   const clients = tls.clientCertificates ?? "none";
-  try {
-    return createSecureServer({
-      ...options,
-      cert: asBuffer(tls.cert),
-      key: asBuffer(tls.key),
-      ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),
-      ...(tls.ca === undefined ? {} : { ca: [tls.ca].flat().map(asBuffer) }),
-      requestCert: clients !== "none",
-      rejectUnauthorized: clients === "required",
-      handshakeTimeout: handshakeMs,
-      minVersion: "TLSv1.2",
-      // With `allowHTTP1`, node:http2 would wrap every stream for its "request" event, even Process streams. Without
-      // `allowHTTP1`, the server emits "unknownProtocol" for HTTP/1.1 connections.
-      ALPNCallback: ({ protocols }) =>
-        ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
-    });
-  } catch (cause) {
-    throw new DmEnvRpcError(
-      "INVALID_ARGUMENT",
-      `cannot serve TLS: expected a PEM certificate and its key, received ${messageOf(cause)}`,
-      { cause },
-    );
-  }
+  return createSecureServer({
+    ...options,
+    ...checkedCertificates(tls),
+    requestCert: clients !== "none",
+    rejectUnauthorized: clients === "required",
+    handshakeTimeout: handshakeMs,
+    minVersion: "TLSv1.2",
+    // With `allowHTTP1`, node:http2 would wrap every stream for its "request" event, even Process streams. Without
+    // `allowHTTP1`, the server emits "unknownProtocol" for HTTP/1.1 connections.
+    ALPNCallback: ({ protocols }) =>
+      ["h2", "http/1.1"].find((protocol) => protocols.includes(protocol)),
+  });
 }
 
 /** Address of a server, or the file of its Unix domain socket. */
@@ -233,8 +227,4 @@ function reasonOf(cause: Error): string {
     default:
       return cause.message;
   }
-}
-
-function asBuffer(pem: string | Uint8Array): string | Buffer {
-  return typeof pem === "string" ? pem : Buffer.from(pem);
 }

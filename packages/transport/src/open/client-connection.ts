@@ -5,6 +5,7 @@ import { connect as connectTls, type ConnectionOptions as TlsOptions } from "nod
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { type Address, requestUrl } from "../stream/address.ts";
+import { checkedCertificates } from "../stream/certificates.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
 import { type ConnectionOptions, defaultPingIntervalMs, type OpenTls } from "./open-options.ts";
@@ -107,15 +108,16 @@ function openSocket(address: Address, tls: OpenTls): Socket {
   return connectTls({ host, port, ALPNProtocols: ["h2"], ...tlsOptions(address, tls) });
 }
 
-/** Returns the options of node:tls for a connection. */
+/**
+ * Returns the options of node:tls for a connection.
+ *
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a malformed certificate or key.
+ */
 export function tlsOptions({ host }: Address, tls: OpenTls): TlsOptions {
   const serverName = tls.serverName ?? (isIP(host) === 0 ? host : undefined);
   return {
     ...(serverName === undefined ? {} : { servername: serverName }),
-    ...(tls.ca === undefined ? {} : { ca: [tls.ca].flat().map(asPem) }),
-    ...(tls.cert === undefined ? {} : { cert: asPem(tls.cert) }),
-    ...(tls.key === undefined ? {} : { key: asPem(tls.key) }),
-    ...(tls.passphrase === undefined ? {} : { passphrase: tls.passphrase }),
+    ...checkedCertificates(tls),
     rejectUnauthorized: tls.rejectUnauthorized ?? true,
   };
 }
@@ -154,8 +156,4 @@ function keepAlive(
     }
   }, intervalMs).unref();
   session.once("close", () => clearInterval(timer));
-}
-
-function asPem(pem: string | Uint8Array): string | Buffer {
-  return typeof pem === "string" ? pem : Buffer.from(pem);
 }

@@ -26,7 +26,7 @@ const pooledBytes = 2 * 1024 * 1024;
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if the server cannot be reached,
  *   DEADLINE_EXCEEDED after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal,
- *   INVALID_ARGUMENT for a bad address.
+ *   INVALID_ARGUMENT for a bad address, certificate, key or metadata.
  */
 export async function openStream(
   address: string,

@@ -131,8 +131,58 @@ test.each(["1.1", "2"] as const)("routes are served over TLS and HTTP/%s", async
   expect(server.errors).toEqual([]);
 });
 
-test("a malformed key is refused before the server listens", async () => {
-  const error = await serving({ tls: { cert: "no certificate", key: "no key" } }).catch((e) => e);
-  expect(errorOf(error).code).toBe("INVALID_ARGUMENT");
-  expect(errorOf(error).message).toContain("expected a PEM certificate and its key");
+interface Certificates {
+  readonly ca?: string | Buffer | string[];
+  readonly cert?: string;
+  readonly key?: string;
+}
+
+/** Options with a fault, and how the error begins. */
+const faulty: readonly [string, Certificates, string][] = [
+  ["no certificate", { ...clientPair, cert: "none" }, "option tls.cert: expected a certificate"],
+  ["no key", { ...clientPair, key: "none" }, "option tls.key: expected a private key in PEM"],
+  ["an empty key", { ...clientPair, key: "" }, "option tls.key: expected a private key in PEM"],
+  [
+    "another certificate's key",
+    { cert: clientPair.cert, key: serverPair.key },
+    "options tls.cert and tls.key: expected a certificate and its private key",
+  ],
+  ["no authority", { ca: "none" }, "option tls.ca: expected certificates in PEM, received no "],
+  [
+    "an authority in DER",
+    { ca: new X509Certificate(authority).raw },
+    "option tls.ca: expected certificates in PEM, received no certificate",
+  ],
+  [
+    "a truncated second authority",
+    { ca: [`${authority}\n${authority.slice(0, 300)}`] },
+    "option tls.ca: expected certificates in PEM, received error:",
+  ],
+];
+
+test.each(faulty)("%s is refused before a client connects", async (_fault, tls, begin) => {
+  for (const [open, scheme] of [
+    [openStream, "https"],
+    [openConnectStream, "https"],
+    [openStream, "wss"],
+  ] as const) {
+    const error = await failureOf(open(`${scheme}://localhost:1`, { tls }));
+    expect(error).toMatchObject({ code: "INVALID_ARGUMENT", origin: "client" });
+    expect(error.message.startsWith(begin), error.message).toBe(true);
+  }
+});
+
+test.each(faulty)("%s is refused before a server listens", async (_fault, tls, begin) => {
+  const error = errorOf(await serving({ tls: { ...serverPair, ...tls } }).catch((e) => e));
+  expect(error.code).toBe("INVALID_ARGUMENT");
+  expect(error.message.startsWith(begin), error.message).toBe(true);
+});
+
+test("a chain of authorities and a file with certificate and key are accepted", async () => {
+  const both = `${serverPair.cert}\n${serverPair.key}\n`;
+  await using server = await serving({ tls: { cert: both, key: both } });
+  const ca = Buffer.from(`# authorities\n${expiredPair.cert}\n${authority}\n`);
+  await using stream = await openStream(secure(server), { tls: { ca } });
+  record(stream);
+  record(await server.next());
 });
