@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
-import { Code, createClient } from "@connectrpc/connect";
+import { Code, createClient, createRouterTransport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { ServerReflection, type ServerReflectionRequest } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as V1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
 import { describe, expect, it, vi } from "vitest";
 import { serving } from "../../testing/network.ts";
 import { tally } from "../../testing/tally.ts";
-import { admitReflection } from "./reflection.ts";
+import { addReflection, admitReflection } from "./reflection.ts";
 
 type Question = Pick<ServerReflectionRequest, "messageRequest">["messageRequest"];
 
@@ -115,6 +115,31 @@ describe("reflection", () => {
       "google/protobuf/struct.proto",
     ]);
   });
+});
+
+it("answers requests that arrive together in many turns of the event loop", async () => {
+  const transport = createRouterTransport((router) => addReflection(router, []));
+  async function* requests() {
+    for (let i = 0; i < 1_000; i++) {
+      yield { messageRequest: { case: "listServices" as const, value: "x".repeat(10_000) } };
+    }
+  }
+  let turns = 0;
+  let isOver = false;
+  const countTurns = (): void => {
+    turns += 1;
+    if (!isOver) {
+      setImmediate(countTurns);
+    }
+  };
+  setImmediate(countTurns);
+  for await (const _ of createClient(ServerReflection, transport).serverReflectionInfo(
+    requests(),
+  )) {
+    // Responses are not needed.
+  }
+  isOver = true;
+  expect(turns).toBeGreaterThan(5);
 });
 
 it("serves 16 calls of reflection at a time from one address, and refuses another until one has ended", async () => {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRegistry, type DescFile, type Registry, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import type { ListenOptions } from "@dm-env-rpc/transport";
-import { NetworkCounts } from "@dm-env-rpc/transport/internal";
+import { type ListenOptions, peerOfCall } from "@dm-env-rpc/transport";
+import { NetworkCounts, networkOf, ThreadShare } from "@dm-env-rpc/transport/internal";
 
 /** A request of v1 or v1alpha. */
 type Question =
@@ -51,10 +51,17 @@ export const maxQuestionBytes: number = 64 * 1024;
  */
 export function addReflection(router: ConnectRouter, files: readonly DescFile[]): void {
   let described: Described | undefined;
+  const share = new ThreadShare();
   async function* answers<
     Request extends { readonly host: string; readonly messageRequest: Question },
-  >(requests: AsyncIterable<Request>) {
+  >(requests: AsyncIterable<Request>, { values }: HandlerContext) {
+    const network = networkOf(peerOfCall(values).address);
     for await (const request of requests) {
+      // Without this wait, Connect's library would answer all requests that arrive together in one turn of the event loop.
+      while (share.isOver) {
+        await new Promise<void>((resolve) => share.wait(network, resolve));
+      }
+      share.count();
       described ??= describe(router, files);
       yield {
         validHost: request.host,
@@ -64,16 +71,8 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
     }
   }
   const limits = { readMaxBytes: maxQuestionBytes };
-  router.service(
-    ServerReflection,
-    { serverReflectionInfo: (requests) => answers(requests) },
-    limits,
-  );
-  router.service(
-    ServerReflectionV1Alpha,
-    { serverReflectionInfo: (requests) => answers(requests) },
-    limits,
-  );
+  router.service(ServerReflection, { serverReflectionInfo: answers }, limits);
+  router.service(ServerReflectionV1Alpha, { serverReflectionInfo: answers }, limits);
 }
 
 /**
