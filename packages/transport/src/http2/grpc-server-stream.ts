@@ -9,29 +9,27 @@ import {
   type ServerStream,
   type StreamReceiver,
 } from "../stream/message-stream.ts";
+import { type CallProtocol, endsInTrailers } from "./call-protocols.ts";
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
 /** A stream that has ended is reset if its peer reads none of the remaining bytes for this time. */
 const lingerMs = 30_000;
 
-const responseHeaders = {
-  ":status": 200,
-  "content-type": "application/grpc",
-  "grpc-accept-encoding": "identity,gzip",
-};
-
 /** Options of a server's stream. */
 export interface GrpcServerStreamOptions
   extends Http2StreamOptions<ProcessRequest, ProcessResponse, ServerHttp2Stream> {
   readonly headers: IncomingHttpHeaders;
+  readonly protocol: CallProtocol;
+  /** Headers of the response in addition to those of the protocol. */
+  readonly responseHeaders: Readonly<Record<string, string>>;
   readonly peer: Peer;
 }
 
 /**
- * The server's side of a gRPC call.
+ * The server's side of a call of Process, in a protocol with gRPC's frames.
  *
- * `end` sends the trailers, which ends the call for both sides. After a half-close of the peer, the stream calls
+ * `end` sends the status, which ends the call for both sides. After a half-close of the peer, the stream calls
  * `onEnd`. After an abort, a reset or a lost connection, it calls `onClose` with an error at once, even while
  * paused.
  */
@@ -40,19 +38,24 @@ export class GrpcServerStream
   implements ServerStream
 {
   readonly peer: Peer;
-  /** Error that the trailers report. */
+  readonly #protocol: CallProtocol;
+  /** Error with which the call ends. */
   #status: Error | undefined;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(options: GrpcServerStreamOptions) {
     super(options);
     this.peer = options.peer;
-    const { headers } = options;
-    const encoding = headers["grpc-encoding"];
+    const { headers, protocol } = options;
+    this.#protocol = protocol;
+    const encoding = headers[protocol.encodingHeader];
     this.encoding = typeof encoding === "string" ? encoding : undefined;
     this.http2.on("wantTrailers", () => this.#sendTrailers());
-    this.http2.respond(responseHeaders, { waitForTrailers: true });
-    this.#expectBefore(headers["grpc-timeout"]);
+    this.http2.respond(
+      { ":status": 200, ...protocol.responseHeaders, ...options.responseHeaders },
+      { waitForTrailers: true },
+    );
+    this.#expectWithin(protocol.timeoutMs(headers));
   }
 
   end(status?: DmEnvRpcError): void {
@@ -115,12 +118,12 @@ export class GrpcServerStream
     if (this.http2.destroyed || this.http2.closed) {
       return;
     }
-    this.http2.end();
+    this.http2.end(this.#protocol.end(status));
     this.#linger(this.http2.bufferSize);
   }
 
   #sendTrailers(): void {
-    this.http2.sendTrailers(trailersOf(this.#status));
+    this.http2.sendTrailers(endsInTrailers(this.#protocol) ? trailersOf(this.#status) : {});
     // node:http2 itself queues the trailers in an immediate; this immediate runs right after that one.
     setImmediate(() => {
       this.finish(this.#status);
@@ -159,8 +162,7 @@ export class GrpcServerStream
     }, lingerMs).unref();
   }
 
-  #expectBefore(timeout: string | string[] | undefined): void {
-    const timeoutMs = typeof timeout === "string" ? parseTimeoutMs(timeout) : undefined;
+  #expectWithin(timeoutMs: number | undefined): void {
     if (timeoutMs === undefined) {
       return;
     }
@@ -189,24 +191,4 @@ export class GrpcServerStream
       { origin: "client" },
     );
   }
-}
-
-const unitMs: Record<string, number> = {
-  H: 3_600_000,
-  M: 60_000,
-  S: 1_000,
-  m: 1,
-  u: 1e-3,
-  n: 1e-6,
-};
-
-/** Parses a grpc-timeout to milliseconds; undefined if it is malformed or too long for a timer. */
-function parseTimeoutMs(timeout: string): number | undefined {
-  const match = /^(\d{1,8})([HMSmun])$/.exec(timeout);
-  const unit = unitMs[match?.[2] ?? ""];
-  if (match === null || unit === undefined) {
-    return undefined;
-  }
-  const milliseconds = Math.ceil(Number(match[1]) * unit);
-  return milliseconds < 2 ** 31 ? milliseconds : undefined;
 }

@@ -51,9 +51,9 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request that Connect decodes: a request over Connect or gRPC-Web, or of `routes`. Keep the limit
-   * small: Connect decodes a request into objects of up to 100 times its size before other limits apply. A service may
-   * set its own `readMaxBytes`. Default 256 KiB.
+   * Bytes of one request that Connect's library decodes: a request of `routes`, or over Connect or gRPC-Web in JSON or
+   * over HTTP/1.1. Keep the limit small: the library decodes a request into objects of up to 100 times its size before
+   * other limits apply. A service may set its own `readMaxBytes`. Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**

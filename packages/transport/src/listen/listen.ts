@@ -16,12 +16,13 @@ import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { openCallAccount } from "./call-bytes.ts";
 import { ConnectionGate } from "./connection-gate.ts";
+import { corsHeaders } from "./cors.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
-import { isGrpcProcess, peerOf, peerOfSocket } from "./process-call.ts";
-import { refuseCall, refuseForNow, unsupportedEncoding } from "./refusals.ts";
+import { peerOf, peerOfSocket, processProtocolOf } from "./process-call.ts";
+import { refuseCall, refuseForNow, refuseOrigin, unsupportedEncoding } from "./refusals.ts";
 import type { Routes } from "./routes.ts";
 import { ServerConnections } from "./server-connections.ts";
 
@@ -39,8 +40,8 @@ const spareSockets = 256;
 /**
  * Listens for Process streams and for the calls of `routes`.
  *
- * gRPC calls of Process use this package's own framing. Calls of Process over the Connect
- * and gRPC-Web protocols go through the library Connect, and `onStream` receives their streams, too.
+ * Calls of Process over HTTP/2 by gRPC, Connect and gRPC-Web in protobuf use this package's own framing. Calls in JSON
+ * and over HTTP/1.1 go through Connect's library, and `onStream` receives their streams, too.
  *
  * @throws DmEnvRpcError if the port cannot be listened on, or a certificate cannot be used.
  * @throws RangeError if a limit is out of range, or an allowed origin is malformed.
@@ -173,10 +174,16 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       refuseForNow(http2, headers, tooMany);
       return;
     }
-    if (!isGrpcProcess(headers)) {
+    const protocol = processProtocolOf(headers);
+    if (protocol === undefined) {
       const account = openCallAccount(buffered, connection.buffered, http2, headers, rawHeaders);
       http2.once("close", account.close);
       routes.handle(http2, headers, rawHeaders, connection);
+      return;
+    }
+    if (!isAllowed(headers)) {
+      connection.streamRefused();
+      refuseOrigin(http2, headers);
       return;
     }
     const unsupported = unsupportedEncoding(headers);
@@ -190,6 +197,8 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       new GrpcServerStream({
         http2,
         headers,
+        protocol,
+        responseHeaders: corsHeaders(headers, isAllowed),
         side: "server",
         decoder: codecs.request,
         encoder: codecs.response,

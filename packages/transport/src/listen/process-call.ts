@@ -2,21 +2,28 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
+import { type CallProtocol, callProtocolOf, endsInTrailers } from "../http2/call-protocols.ts";
 import { joinHostPort } from "../stream/address.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 
-/** Returns true for the headers of a gRPC call of Process with protobuf messages. */
-export function isGrpcProcess(headers: IncomingHttpHeaders): boolean {
+/**
+ * Returns the protocol of a call of Process that this package frames itself; undefined for any other request. Connect
+ * answers calls of Connect and gRPC-Web in JSON or with a compression that this package does not support.
+ */
+export function processProtocolOf(headers: IncomingHttpHeaders): CallProtocol | undefined {
   if (headers[":path"] !== processPath || headers[":method"] !== "POST") {
-    return false;
+    return undefined;
   }
-  const type = headers["content-type"];
-  return (
-    type === "application/grpc" ||
-    type === "application/grpc+proto" ||
-    (type !== undefined && /^application\/grpc(\+proto)?\s*;/.test(type))
-  );
+  const protocol = callProtocolOf(headers);
+  if (protocol === undefined || endsInTrailers(protocol)) {
+    return protocol;
+  }
+  const encoding = headers[protocol.encodingHeader];
+  const isSupported =
+    headers["content-encoding"] === undefined &&
+    (encoding === undefined || encoding === "identity" || encoding === "gzip");
+  return isSupported ? protocol : undefined;
 }
 
 /** The peer of an HTTP connection: a `Peer` without the metadata of a call. */

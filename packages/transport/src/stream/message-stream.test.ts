@@ -367,6 +367,7 @@ describe.each(carriers)("behaviour 74: a stream over %s", (_name, open) => {
     pair.client.send(named("first"));
     await server.seen("message");
     pair.server.send(answered("first"));
+    await client.seen("message");
     pair.server.send(stepResponse(100_000));
     const error = errorOf(await client.closed);
     expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED", origin: "client" });

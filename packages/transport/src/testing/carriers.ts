@@ -33,15 +33,22 @@ export const carriers: readonly (readonly [string, (options?: PairOptions) => Pr
     (options) => over((address, open) => openInPage(`ws://${address}`, open), options),
   ],
   ["connect", (options) => over(openConnectStream, options)],
-  [
-    "grpc-web",
-    (options) =>
-      over(
-        (address, open) => openConnectStream(address, { ...open, protocol: "grpc-web" }),
-        options,
-      ),
-  ],
+  ["grpc-web", (options) => over(openWebStream, options)],
+  ["connect by its own library", (options) => over(openConnectStream, byLibrary(options))],
+  ["grpc-web by Connect's library", (options) => over(openWebStream, byLibrary(options))],
 ];
+
+function openWebStream(address: string, options: OpenOptions): Promise<OpenedStream> {
+  return openConnectStream(address, { ...options, protocol: "grpc-web" });
+}
+
+/** Adds a header with which the listener passes a call to Connect's library. */
+function byLibrary(options: PairOptions = {}): PairOptions {
+  return {
+    ...options,
+    metadata: new Map([...(options.metadata ?? []), ["content-encoding", "identity"]]),
+  };
+}
 
 /** Returns the options of a pair in memory, whose sides have the same limit. */
 function inMemory({
