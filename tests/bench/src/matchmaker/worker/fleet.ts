@@ -93,7 +93,7 @@ export function instantServers(): WorldServers {
 
 /** Opens the store of a measurement. */
 export async function openStore({ redis }: Job): Promise<Store> {
-  return redis === undefined ? memoryStore() : await redisStore({ url: redis });
+  return redis === undefined ? memoryStore() : await redisStore({ url: redis, commandMs: longMs });
 }
 
 /** A matchmaker with clients in its process. */
