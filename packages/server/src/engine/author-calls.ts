@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
-import { later, type TimeSource } from "@dm-env-rpc/transport/internal";
+import { later, type ThreadShare, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
@@ -23,10 +23,14 @@ const limitOf: Readonly<Record<LimitedCall, keyof CallLimitsMs>> = {
   properties: "stepMs",
 };
 
+/** All worlds take turns with the networks of sessions as if they were one network. */
+const worlds = "worlds";
+
 /** Options of AuthorCalls. */
 export interface AuthorCallsOptions {
   /** Serializes the world's transitions; a pending call holds it. */
   readonly turnstile: Turnstile;
+  readonly share: ThreadShare;
   readonly time: TimeSource;
   readonly limits: CallLimitsMs;
   readonly emit: (event: WorldEvent) => void;
@@ -37,18 +41,20 @@ export interface AuthorCallsOptions {
 /** Author calls, timers and events of one world. */
 export class AuthorCalls implements Outside {
   readonly #turnstile: Turnstile;
+  readonly #share: ThreadShare;
   readonly #time: TimeSource;
   readonly #limits: CallLimitsMs;
   readonly #onFault: (fault: unknown) => void;
   readonly emit: (event: WorldEvent) => void;
   #abandon: (() => void) | undefined;
 
-  constructor({ turnstile, time, limits, emit, onFault }: AuthorCallsOptions) {
-    this.#turnstile = turnstile;
-    this.#time = time;
-    this.#limits = limits;
-    this.#onFault = onFault;
-    this.emit = emit;
+  constructor(options: AuthorCallsOptions) {
+    this.#turnstile = options.turnstile;
+    this.#share = options.share;
+    this.#time = options.time;
+    this.#limits = options.limits;
+    this.#onFault = options.onFault;
+    this.emit = options.emit;
   }
 
   /**
@@ -138,6 +144,27 @@ export class AuthorCalls implements Outside {
       (value) => settle(() => then(value)),
       (error: unknown) => settle(() => settleFailed(name, error, refused)),
     );
+  }
+
+  isTurnOver(): boolean {
+    this.#share.count();
+    return this.#share.isOver;
+  }
+
+  inLaterTurns(part: () => boolean): void {
+    this.#turnstile.hold();
+    const goOn = (): void => {
+      let isDone = true;
+      this.guard(() => {
+        isDone = part();
+      });
+      if (isDone) {
+        this.#turnstile.release();
+      } else {
+        this.#share.wait(worlds, goOn);
+      }
+    };
+    this.#share.wait(worlds, goOn);
   }
 
   stop(): void {

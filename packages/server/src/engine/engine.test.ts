@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse, StepRequest } from "@dm-env-rpc/tensor-codec/wire";
-import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
+import { type ManualTime, manualTime, ThreadShare } from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { freeRunning } from "../clocks/free-running.ts";
@@ -9,8 +9,13 @@ import { lockstep } from "../clocks/lockstep.ts";
 import { realtime } from "../clocks/realtime.ts";
 import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
+import type { SequenceState } from "../definition/agent.ts";
 import { optional } from "../definition/settings.ts";
-import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
+import {
+  defineWorld,
+  type UntypedWorld,
+  type UntypedWorldDefinition,
+} from "../definition/world.ts";
 import { defaultLimits } from "../host/limits.ts";
 import type { Joined, SharedWorld } from "./hosted-world.ts";
 import type { WorldEvent } from "./outside.ts";
@@ -23,6 +28,10 @@ const all: StepRequest = { actions: [], requestedObservations: [1, 2] };
 /** A world without sessions, with its responses. */
 class Table {
   readonly time: ManualTime = manualTime();
+  /** Time of the thread, which the worlds of tests pass themselves. */
+  nowMs = 0;
+  /** Tasks of later turns of the event loop. */
+  readonly #tasks: (() => void)[] = [];
   readonly events: WorldEvent[] = [];
   readonly world: SharedWorld;
   readonly seats: SeatView[] = [];
@@ -37,12 +46,25 @@ class Table {
       definition,
       settings: new Map(),
       randomSeed: () => 1n,
+      share: new ThreadShare(
+        () => this.nowMs,
+        (task) => this.#tasks.push(task),
+      ),
       time: this.time,
       limits: defaultLimits,
       checkObservations: "always",
       emit: (event) => void this.events.push(event),
     });
     this.world.create(this.request());
+  }
+
+  /** Runs the next turn of the event loop; returns false if it has no tasks. */
+  turn(): boolean {
+    const tasks = this.#tasks.splice(0);
+    for (const task of tasks) {
+      task();
+    }
+    return tasks.length > 0;
   }
 
   /** Returns the receiver of one request's answers. */
@@ -128,6 +150,31 @@ const counting: UntypedWorldDefinition = defineWorld({
   },
 }) as unknown as UntypedWorldDefinition;
 
+/**
+ * Lets each observation of a tick take a millisecond of the table's time.
+ *
+ * @param status Replaces the status of the agents; receives the tick.
+ */
+function slowed(
+  tableOfWorld: () => Table,
+  status?: (tick: number) => SequenceState,
+): UntypedWorldDefinition["create"] {
+  return (context) => {
+    const world = counting.create(context) as UntypedWorld;
+    const { tick } = world.observe as unknown as { tick(): number };
+    const slowTick = (): number => {
+      tableOfWorld().nowMs += 1;
+      return tick();
+    };
+    const slow = {
+      ...world,
+      ...(status && { status: () => status(tick()) }),
+      observe: { ...world.observe, tick: slowTick },
+    };
+    return slow as unknown as UntypedWorld;
+  };
+}
+
 function statesOf(answers: readonly unknown[]): unknown[] {
   return (answers as ProcessResponse[]).map((answer) =>
     answer.case === "error" ? answer.value.code : answer.case,
@@ -164,9 +211,9 @@ const moves = fc.array(
   fc.record({
     kind: fc.constantFrom(
       ...(["step", "step", "step", "step", "reset", "leave", "join"] as const),
-      ...(["resetWorld", "resetWorldBy", "pass", "drain", "destroy"] as const),
+      ...(["resetWorld", "resetWorldBy", "pass", "turn", "drain", "destroy"] as const),
     ),
-    agent: fc.nat({ max: 5 }),
+    agent: fc.nat({ max: 8 }),
   }),
   { maxLength: 80, size: "max" },
 );
@@ -207,6 +254,10 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
       answer("passed");
       table.time.advance(60);
       return;
+    case "turn":
+      answer("turned");
+      table.turn();
+      return;
     case "drain":
       world.drain({ code: "UNAVAILABLE", message: "over" } as never, () => answer("drained"));
       return;
@@ -230,11 +281,104 @@ function play(table: Table, kind: string, agent: number, busy: Set<number>): voi
   }
 }
 
+/** A table whose agents have taken their first step; observations take a millisecond each. */
+function openTable(agents: number, definition: Partial<UntypedWorldDefinition> = {}): Table {
+  const table: Table = tableOf(agents, { create: slowed(() => table), ...definition });
+  for (let index = 0; index < agents; index++) {
+    table.step(index);
+  }
+  return table;
+}
+
+/**
+ * Steps every agent. Returns the ticks that the agents observe, or the code of an error, in the order of the answers.
+ */
+function stepAll(table: Table): unknown[] {
+  const ticks: unknown[] = [];
+  for (const seat of table.seats) {
+    const answer = table.request();
+    table.world.step(seat, all, (response) => {
+      answer(response);
+      const observed = response.case === "step" ? response.value.observations : [];
+      const tick = observed.find(({ tensor }) => tensor.dtype === "int32");
+      ticks.push(tick?.tensor.data[0] ?? statesOf([response])[0]); // Read at once, because it is borrowed.
+    });
+  }
+  return ticks;
+}
+
+describe("the answers of a tick for many agents", () => {
+  it("take several turns of the event loop, in which the world does not change", () => {
+    const table = openTable(9);
+    const ticks = stepAll(table);
+    const left = table.request();
+    table.world.leave(table.seat(8), left);
+    expect(ticks).toEqual([1, 1, 1]);
+    table.turn();
+    expect(ticks).toEqual([1, 1, 1, 1, 1, 1]);
+    expect(table.world.agentCount).toBe(9);
+    table.turn();
+    expect(ticks).toEqual(Array(9).fill(1));
+    expect(table.world.agentCount).toBe(8);
+    // Three sequences ended at the tick, each with the tick's reward of 1.
+    expect(table.world.state).toMatchObject({ ticks: 1, returns: 3, returnSum: 3, waiting: 0 });
+  });
+
+  it("are sent before the next sequence of a continuous clock starts", () => {
+    const table: Table = openTable(9, {
+      clock: realtime({ ticksPerSecond: 10 }),
+      create: slowed(
+        () => table,
+        (tick) => (tick < 2 ? "running" : "terminated"),
+      ),
+    });
+    table.time.advance(100);
+    const ticks = stepAll(table);
+    table.time.advance(100);
+    expect(ticks).toEqual(Array(9).fill(2));
+    expect(table.world.state.sequences).toBe(2);
+  });
+
+  it("are errors if the world is destroyed before they are sent", () => {
+    const table = openTable(9);
+    const ticks = stepAll(table);
+    table.world.destroyNow();
+    expect(ticks).toEqual([1, 1, 1, 5, 5, 5, 5, 5, 5]);
+    const step = table.step(0);
+    while (table.turn()) {
+      // The turns in which the answers would have been sent.
+    }
+    expect(ticks).toHaveLength(9);
+    expect(statesOf(step)).toEqual([5]);
+  });
+
+  it("are errors if an observation fails before they are sent", () => {
+    const table: Table = openTable(9, {
+      create: slowed(() => {
+        if (table.nowMs === 4) {
+          throw new Error("no more ink");
+        }
+        return table;
+      }),
+    });
+    const ticks = stepAll(table);
+    while (table.turn()) {
+      // Until all turns are over.
+    }
+    expect(ticks).toEqual([1, 1, 1, 1, 13, 13, 13, 13, 13]);
+  });
+
+  it("are sent at once for fewer than eight agents", () => {
+    const table = openTable(7);
+    expect(stepAll(table)).toEqual(Array(7).fill(1));
+  });
+});
+
 describe("the engine", () => {
   it("keeps its counters consistent with its seats, and answers each request once, for random moves", () => {
     fc.assert(
-      fc.property(definitions, moves, (definition, played) => {
-        const table = tableOf(3, definition);
+      fc.property(definitions, moves, fc.constantFrom(3, 9), (definition, played, agents) => {
+        const table: Table = tableOf(agents, { ...definition, create: slowed(() => table) });
         const busy = new Set<number>();
         for (const { kind, agent } of played) {
           const { moves, missedDeadlines } = table.world.state;
@@ -248,6 +392,9 @@ describe("the engine", () => {
         }
         table.world.destroyNow();
         checkCounters(table.world.state);
+        while (table.turn()) {
+          // Until the transitions that have waited for answers are over.
+        }
         expect(table.answers.map(({ length }) => length)).toEqual(table.answers.map(() => 1));
         expect([...table.left.values()]).toEqual(table.seats.map(() => 1));
         expect(table.time.timers).toBe(0);

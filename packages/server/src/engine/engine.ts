@@ -43,6 +43,12 @@ import type { Settings, WorldSettings } from "./world-settings.ts";
 
 const { RUNNING, TERMINATED, INTERRUPTED } = EnvironmentStateType;
 
+/**
+ * From this number of agents on, the answers of one tick may take several turns of the event loop. For fewer
+ * agents, reading the clock would cost more than it gains.
+ */
+const manyAgents = 8;
+
 const idle: Idle = { kind: "idle", excused: false };
 const excusedIdle: Idle = { kind: "idle", excused: true };
 
@@ -54,6 +60,13 @@ export interface EngineOptions {
   readonly maxAgentsPerWorld: number;
   readonly checkObservations: ObservationChecks;
   readonly outside: Outside;
+}
+
+/** An answer that waits for a later turn of the event loop. */
+interface LateAnswer {
+  readonly of: Running;
+  readonly step: OutstandingStep;
+  readonly state: EnvironmentStateType;
 }
 
 /** The author's side of a created world. */
@@ -919,10 +932,53 @@ export class Engine {
     if (step === undefined) {
       throw new Error(`agent ${running.agent} has no step to answer`);
     }
+    if (this.#mustWait()) {
+      running.pending = undefined;
+      this.#state.waiting -= 1;
+      this.#late.push({ of: running, step, state });
+      return;
+    }
     const observations = this.#observe(running, step);
     running.pending = undefined;
     this.#state.waiting -= 1;
     step.reply({ case: "step", value: { state, observations } });
+  }
+
+  /**
+   * Answers that wait, in order. No other transition runs until they are sent, and the world does not change before
+   * (`#saveEnds`).
+   */
+  readonly #late: LateAnswer[] = [];
+
+  /**
+   * Returns true if an answer must wait, because earlier ones wait or have taken the time of this turn. One tick may
+   * cause hundreds of answers, which would stop all other worlds and streams.
+   */
+  #mustWait(): boolean {
+    if (this.#late.length > 0) {
+      return true;
+    }
+    if (this.#state.seats.size < manyAgents || !this.#outside.isTurnOver()) {
+      return false;
+    }
+    this.#outside.inLaterTurns(() => {
+      do {
+        this.#sendLate();
+      } while (this.#late.length > 0 && !this.#outside.isTurnOver());
+      return this.#late.length === 0;
+    });
+    return true;
+  }
+
+  /** Sends the first answer that waits, if any. If the observation fails, `#end` answers the step. */
+  #sendLate(): void {
+    const [first] = this.#late;
+    if (first !== undefined) {
+      const { of, step, state } = first;
+      const observations = this.#observe(of, step);
+      this.#late.shift();
+      step.reply({ case: "step", value: { state, observations } });
+    }
   }
 
   #observe({ seat, reward }: Running | Ended, step: OutstandingStep): readonly UidTensor[] {
@@ -936,6 +992,13 @@ export class Engine {
     const { seat, pending, reward } = running;
     if (!running.entered) {
       this.#become(seat, running.undelivered ?? idle);
+      return;
+    }
+    if (pending !== undefined && !pending.first && this.#mustWait()) {
+      made(this.#play).observing.addReward(seat.agent, reward, seat.specs);
+      this.#countReturn(reward);
+      this.#become(seat, idle);
+      this.#late.push({ of: running, step: pending, state });
       return;
     }
     if (pending !== undefined && !pending.first) {
@@ -980,8 +1043,11 @@ export class Engine {
     this.#finishResetIfDelivered();
   }
 
-  /** Saves the observations of undelivered ends, before the world advances. */
+  /** Sends the answers that wait, and saves the observations of undelivered ends, before the world changes. */
   #saveEnds(): void {
+    while (this.#late.length > 0) {
+      this.#sendLate();
+    }
     const { unsaved } = this.#state;
     if (unsaved.size === 0) {
       return;
@@ -1323,6 +1389,9 @@ export class Engine {
       this.#left(seat, reason);
     }
     this.#outside.emit({ kind: "gone", end });
+    for (const { step } of this.#late.splice(0)) {
+      step.reply(errorResponse(reason));
+    }
     for (const seat of seats) {
       this.#dismiss(seat, reason);
     }

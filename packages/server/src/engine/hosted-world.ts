@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
-import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import type { ThreadShare, TimeSource } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import type { Awaitable } from "../definition/awaitable.ts";
 import type { ObservationChecks } from "../definition/observation-checks.ts";
@@ -118,6 +118,8 @@ export interface SharedWorld extends JoinedWorld {
 /** Options of a world on a server. */
 export interface HostOptions extends WorldSettingsOptions {
   readonly name: string;
+  /** Shares the thread with the sessions and the other worlds of the server. */
+  readonly share: ThreadShare;
   readonly time: TimeSource;
   readonly limits: CallLimitsMs & {
     readonly maxAgentsPerWorld: number;

@@ -74,6 +74,13 @@ export interface Outside {
    * @throws WorldFault for any other error, and for a promise.
    */
   refusal(name: string, run: () => unknown): Error | undefined;
+  /** True if this turn of the event loop has taken so long that the rest of a long transition waits for a later turn. */
+  isTurnOver(): boolean;
+  /**
+   * Calls `part` in later turns of the event loop until it returns true; other worlds and streams run meanwhile. No
+   * other transition runs until then. An error that `part` throws is the world's fault.
+   */
+  inLaterTurns(part: () => boolean): void;
   /** Abandons the pending author call, if any. */
   stop(): void;
   /** Milliseconds since some fixed moment. */

@@ -49,12 +49,13 @@ export class WorldHost implements SharedWorld {
 
   /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or invalid. */
   constructor(options: HostOptions) {
-    const { name, definition, time, limits, checkObservations, emit } = options;
+    const { name, definition, share, time, limits, checkObservations, emit } = options;
     this.name = name;
     this.definition = definition;
     const settings = new WorldSettings(options);
     this.#calls = new AuthorCalls({
       turnstile: this.#turnstile,
+      share,
       time,
       limits,
       emit,

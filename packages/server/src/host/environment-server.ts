@@ -136,11 +136,14 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   const canJoinWithoutToken = joinToken === undefined;
   const limits = limitsFrom(options.limits);
   const emit = createEmit(options.onEvent);
+  // With a custom time source, no time passes within a turn of the event loop.
+  const share = new ThreadShare(options.time === undefined ? undefined : () => 0);
   const registry = new WorldRegistry({
     definitions: options.worlds,
     singleWorld: options.singleWorld ?? false,
     limits,
     checkObservations: options.checkObservations ?? "always",
+    share,
     time,
     randomSeed: options.randomSeed ?? seedOfEntropy,
     emit,
@@ -177,8 +180,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     worlds: registry,
     sideChannel,
     canJoinWithoutToken,
-    // With a custom time source, no time passes within a turn of the event loop.
-    share: new ThreadShare(options.time === undefined ? undefined : () => 0),
+    share,
     rates: new RequestRates(limits.maxRequestsPerSecond, { refusals }),
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
     admission,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
-import type { TimeSource } from "@dm-env-rpc/transport/internal";
+import type { ThreadShare, TimeSource } from "@dm-env-rpc/transport/internal";
 import { checkDefinitions } from "../definition/definition-checks.ts";
 import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { worldTypeSetting } from "../definition/reserved-settings.ts";
@@ -27,6 +27,7 @@ export interface WorldRegistryOptions {
   readonly singleWorld: boolean;
   readonly limits: ServerLimits;
   readonly checkObservations: ObservationChecks;
+  readonly share: ThreadShare;
   readonly time: TimeSource;
   readonly randomSeed: () => bigint;
   /** Reports events of worlds and of their agents. */
@@ -194,6 +195,7 @@ export class WorldRegistry implements Worlds {
       name: worldName,
       settings: rest,
       randomSeed: this.#options.randomSeed,
+      share: this.#options.share,
       time: this.#options.time,
       limits,
       checkObservations: this.#options.checkObservations,
