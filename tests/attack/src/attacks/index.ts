@@ -51,6 +51,7 @@ export const variants: ReadonlySet<string> = new Set([
   "joins of unknown worlds",
   "extensions that do not exist",
   "resets of own worlds",
+  "250 agents in lockstep for large pictures",
   "unary creates by Connect",
   "unary creates by gRPC-Web",
   "unary creates of 65,000 settings by gRPC",

@@ -57,6 +57,27 @@ function onOwnStream(...requests: readonly Uint8Array[]): Attack {
   return pipelined(async (peer) => ({ stream: await peer.call(), requests }));
 }
 
+/** Joins agents to one world, and steps all of them for all observations. */
+function inLockstep(agents: number, size: Readonly<Record<string, number>>): Attack {
+  return () => (target) =>
+    persist(target, 1, async (peer) => {
+      const host = await peer.call();
+      const world = await createOn(peer, host, { ...size, max_agents: agents, min_agents: 1 });
+      if (world === undefined) {
+        return;
+      }
+      const play = Array.from({ length: agents }, async () => {
+        const stream = await peer.call();
+        const joined = await joinOn(peer, stream, world);
+        const step = grpcFrame(stepFor(joined?.observations ?? []));
+        while (joined !== undefined && (await peer.send(stream, step))) {
+          await peer.answer(stream);
+        }
+      });
+      await Promise.all(play);
+    });
+}
+
 /** Makes calls of one small request each, in batches of 100. */
 function calls(path: string, contentType: string, body: Uint8Array): Attack {
   return () => {
@@ -172,24 +193,8 @@ export const requests: Attacks = {
     const joined = await joinOwn(peer);
     return joined && { stream: joined.stream, requests: [requestOf("reset"), stepFor([])] };
   }),
-  "250 agents in lockstep for pictures": () => (target) =>
-    persist(target, 1, async (peer) => {
-      const host = await peer.call();
-      const size = { height: 32, width: 32, max_agents: 250, min_agents: 1 };
-      const world = await createOn(peer, host, size);
-      if (world === undefined) {
-        return;
-      }
-      const agents = Array.from({ length: 250 }, async () => {
-        const stream = await peer.call();
-        const joined = await joinOn(peer, stream, world);
-        const step = grpcFrame(stepFor(joined?.observations ?? []));
-        while (joined !== undefined && (await peer.send(stream, step))) {
-          await peer.answer(stream);
-        }
-      });
-      await Promise.all(agents);
-    }),
+  "250 agents in lockstep for pictures": inLockstep(250, { height: 32, width: 32 }),
+  "250 agents in lockstep for large pictures": inLockstep(250, { height: 64, width: 64 }),
 
   "unary creates by Connect": calls(processPath, "application/connect+proto", grpcFrame(create)),
   "unary creates by Connect that wait for their answers": answeredCalls(
