@@ -213,7 +213,7 @@ export abstract class Http2MessageStream<
 
   /** Called when the peer has half-closed and all of its messages were delivered. */
   protected abstract onPeerEnd(receiver: StreamReceiver<Received>): void;
-  /** Called when the next message is above the limit. None of its bytes are buffered. */
+  /** Called when the next message is above the limit. Only if it is compressed, its bytes were buffered. */
   protected abstract onTooLarge(receiver: StreamReceiver<Received>, error: DmEnvRpcError): void;
   /** Called when node:http2 closes the stream while this side is open. */
   protected abstract onAborted(): void;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/** Size of a burst, in seconds of its rate. */
+/** A full bucket holds the tokens that a key earns in this many seconds. */
 const burstSeconds = 4;
 
 /** Keys with full buckets are forgotten only once at least this many keys are remembered. */

@@ -78,8 +78,8 @@ export interface ByteHolder {
 export interface ByteAccount {
   /**
    * True while all streams together buffer much (`tightShare`). A stream then buffers at most `lowWaterBytes` for its
-   * peer before `send` returns false. The requests of a peer that does not read thus wait early, so that the limit is
-   * not reached and no stream has to end.
+   * peer before `send` returns false. The requests of a peer that does not read then wait from `lowWaterBytes` of
+   * unread responses instead of `highWaterBytes`, so that the limit is not reached and no stream has to end.
    */
   readonly isTight: boolean;
   /**

@@ -4,7 +4,7 @@ import { maxTimeoutMs } from "../internal/time-source.ts";
 /**
  * A limit in a table of limits. A table is a class with a field for each limit. The docstring of a field describes what
  * the limit bounds. The type of the limits (`LimitsOf`), their defaults and the validation (`readLimits`) derive from
- * it.
+ * the table.
  */
 export interface Limit {
   readonly default: number;

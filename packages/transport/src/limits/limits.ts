@@ -4,9 +4,9 @@
 export const defaultMaxMessageBytes: number = 64 * 1024 * 1024;
 
 /**
- * HTTP/2 flow-control window of every stream, of a client's connection, and of a listener's connection from a network
- * that has no other connection (`ConnectionWindows`): 4 MiB. HTTP/2's default of 65,535 bytes costs a round trip for
- * every 64 KB of a large observation.
+ * HTTP/2 flow-control window of every stream, of a client's connection, and of a listener's connection if its peer's
+ * network (`networkOf`) has no other connection to the listener (`ConnectionWindows`): 4 MiB. HTTP/2's default of
+ * 65,535 bytes costs a round trip for every 64 KB of a large observation.
  */
 export const windowBytes: number = 4 * 1024 * 1024;
 

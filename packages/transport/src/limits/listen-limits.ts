@@ -5,7 +5,8 @@ import { defaultMaxMessageBytes } from "./limits.ts";
 /** Limits of a listener. The server's table extends it. */
 export class ListenLimitTable {
   /**
-   * Open connections and WebSockets. Further connections are refused with an error. Default 10,000.
+   * Open connections and WebSockets. Further connections are refused with an error; while 256 handshakes and refusals
+   * are in progress, they are closed without one. Default 10,000.
    */
   readonly maxConnections: Limit = { default: 10_000, unit: "count" };
   /**
@@ -59,7 +60,7 @@ export class ListenLimitTable {
   /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated, wait behind a
    * request, or are not read by their peer. The requests of a stream wait while 256 KiB of its responses are unread;
-   * while more than a quarter of the limit is in use, they wait from 16 KiB on. Above the limit, a stream of the
+   * while more than a quarter of the limit is in use, they wait while 16 KiB are unread. Above the limit, a stream of the
    * address that holds the most bytes ends with RESOURCE_EXHAUSTED. Default 80 MiB.
    */
   readonly maxBufferedBytes: Limit = { default: 80 * 1024 * 1024, unit: "bytes" };

@@ -54,7 +54,7 @@ const mostGoaways = 16;
 /** Time between two checks of a connection whose peer has sent a GOAWAY. */
 const leavingCheckMs = 2_000;
 
-/** Maximum number of SETTINGS frames that such a connection is sent before its peer acknowledges one. */
+/** Maximum number of unacknowledged SETTINGS frames on a connection whose peer has sent a GOAWAY. */
 const mostUnacknowledged = 8;
 
 /** Time between two checks for floods. */

@@ -25,7 +25,8 @@ const pooledBytes = 2 * 1024 * 1024;
  * the server refuses the call itself, `onClose` reports it.
  *
  * @throws DmEnvRpcError of origin `connection`: UNAVAILABLE if the server cannot be reached,
- *   DEADLINE_EXCEEDED after `connectTimeoutMs`; of origin `client`: CANCELLED by the signal,
+ *   DEADLINE_EXCEEDED after `connectTimeoutMs`, or the gRPC code of the HTTP status that refuses a
+ *   WebSocket; of origin `client`: CANCELLED by the signal,
  *   INVALID_ARGUMENT for a bad address, certificate, key or metadata.
  */
 export async function openStream(

@@ -53,7 +53,8 @@ export interface RelayPlace {
  *
  * @param address `ws://host:port` or `wss://host:port`.
  * @throws DmEnvRpcError INVALID_ARGUMENT for a bad address, UNAUTHENTICATED for a wrong token, UNAVAILABLE if no
- * relay answers, DEADLINE_EXCEEDED after `connectTimeoutMs`, CANCELLED by the signal.
+ * relay answers, DEADLINE_EXCEEDED if the WebSocket, or then the relay's welcome, takes longer than `connectTimeoutMs`,
+ * CANCELLED by the signal.
  */
 export async function dialRelay(address: string, options: DialRelayOptions): Promise<RelayPlace> {
   const parsed = parseAddress(address);

@@ -107,15 +107,16 @@ export interface MessageStream<Received, Sent> {
   send(message: Sent): boolean;
   /**
    * Stops the delivery of messages after the current message. Once the buffers are full, the peer has to
-   * stop sending (backpressure). `onClose` is still called.
+   * stop sending (backpressure). `onClose` is still called at once for a reset, a lost connection, or a client's abort.
+   * The end of the call waits with the messages before it, also if it has an error status.
    */
   pause(): void;
   /** Resumes the delivery. Buffered messages are delivered soon, but not from inside this call. */
   resume(): void;
   /**
    * Declares that the tensors of all steps delivered so far are no longer used, so that their memory may be
-   * reused for later steps. Without this call, every message has memory of its own. Carriers that do
-   * not reuse memory omit the method.
+   * reused for later steps. Without this call, the memory of a delivered message is never overwritten. On carriers
+   * that do not reuse memory, the method is missing or has no effect.
    */
   recycle?(): void;
   /** Ends this side normally, after all sent messages: with a half-close, or with a server's trailers. */

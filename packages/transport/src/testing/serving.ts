@@ -57,7 +57,7 @@ export async function serving(options: Partial<ListenOptions> = {}): Promise<Ser
   };
 }
 
-/** Answers each named request with the same name, and a half-close with an end. */
+/** Answers each named request with the same name, each step with its actions, and a half-close with an end. */
 export function echo(stream: ServerStream): Recorder<ProcessRequest> {
   return record(stream, {
     onMessage: (request) => {

@@ -16,7 +16,7 @@ const maxControlBytes = 125;
 
 /** Maximum units of work in a turn of the event loop. A dropped frame takes one unit. */
 const workPerTurn = 4096;
-/** Units of work of a frame that the library handles. */
+/** Units of work of a frame that the library `ws` handles. */
 const libraryWork = 64;
 
 /** Options of a frame reader. */
