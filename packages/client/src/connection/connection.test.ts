@@ -160,11 +160,13 @@ describe("the wait for a response", () => {
 
   test("leaves no timer or listener after the response", async () => {
     await using connection = (await connected()).connection;
-    const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout");
-    const before = timers().length;
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
     const { signal } = new AbortController();
-    await connection.leave({ timeoutMs: 60_000, signal });
-    expect(timers().length).toBe(before);
+    const response = connection.leave({ timeoutMs: 60_000, signal });
+    expect(vi.getTimerCount()).toBe(1);
+    await response;
+    expect(vi.getTimerCount()).toBe(0);
     expect(getEventListeners(signal, "abort")).toEqual([]);
   });
 
