@@ -64,6 +64,7 @@ test("./proto exports the bridges to generated messages", () => {
 
 test("./wire exports the codecs and their limits", () => {
   expect(Object.keys(wire).sort()).toEqual([
+    "createArrivingRequestCodec",
     "createRequestCodec",
     "createResponseCodec",
     "decodeMessage",

@@ -23,6 +23,8 @@ export interface Limits {
    *   such as INT8 and UINT8 tensors, are free.
    * - In a step, the packed integers of a tensor also cost 1 per 16 bytes; packed dimensions and requested UIDs cost 1
    *   each. Booleans of one byte each, floats and the contents of strings are free.
+   * - In a step, a tensor with a single element for a larger shape costs 1 per 256 bytes of the elements after the
+   *   broadcast.
    * - In any other message, packed numbers also cost 1 per two, and strings 1 per 32 bytes.
    */
   readonly maxMessageWork?: number | undefined;

@@ -35,6 +35,13 @@ interface ColdField {
   readonly schema: DescMessage;
 }
 
+interface Payloads {
+  /** The payloads other than steps. */
+  readonly byName: ReadonlyMap<string, ColdField>;
+  readonly byNumber: ReadonlyMap<number, ColdField>;
+  readonly step: number;
+}
+
 /**
  * Creates a codec of EnvironmentRequest or EnvironmentResponse. The codec reads and writes steps with its own
  * code, and every other payload with the generated code. For both, it merges a payload that is split into
@@ -45,10 +52,10 @@ export function createEnvelopeCodec<S, T extends Payload>(
   stepCodec: StepCodec<S>,
   options: CodecOptions,
 ): MessageCodec<T> {
-  const { byName, byNumber, step } = fieldsOf(envelope);
+  const { byName, byNumber, step } = payloadsOf(envelope);
   const readOptions = readOptionsOf(options);
   const reader = new Reader(readOptions);
-  const scanner = new MessageScanner(readOptions);
+  const scanner = new MessageScanner(reader, readOptions);
   const borrowsScalars = options.borrowScalars === true && readOptions.maxElements > 0;
   const layoutReader = new LayoutReader(stepCodec, borrowsScalars);
   const layoutWriter = new LayoutWriter(stepCodec);
@@ -139,7 +146,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
         openStep = undefined;
         reader.notes.regular = false;
         reader.end = stop;
-        scanner.scan(field.schema, reader);
+        scanner.scan(field.schema);
         reader.end = end;
         value =
           name === field.name && value !== undefined
@@ -171,7 +178,8 @@ export function createEnvelopeCodec<S, T extends Payload>(
   return { size, write, read };
 }
 
-function fieldsOf(envelope: DescMessage) {
+/** Returns the payloads of EnvironmentRequest or EnvironmentResponse; `step` is the number of the step. */
+export function payloadsOf(envelope: DescMessage): Payloads {
   const byName = new Map<string, ColdField>();
   const byNumber = new Map<number, ColdField>();
   let step = 0;
@@ -190,7 +198,8 @@ function fieldsOf(envelope: DescMessage) {
   return { byName, byNumber, step };
 }
 
-function asTensorError(error: unknown, envelope: DescMessage): Error {
+/** Returns the error of a message that cannot be decoded. */
+export function asTensorError(error: unknown, envelope: DescMessage): Error {
   if (error instanceof TensorError) {
     return error;
   }

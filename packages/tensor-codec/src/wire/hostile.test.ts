@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { earlyRefusalOf } from "../../testing/arriving.ts";
 import { fuzzOne } from "../../testing/fuzz.ts";
 import { golden } from "../../testing/golden.ts";
 import { mutate, noise, seeded } from "../../testing/mutate.ts";
 import { delimited, tag, varint, varintField } from "../../testing/protobuf.ts";
 import { encode } from "../../testing/steps.ts";
+import type { Limits } from "../errors/limits.ts";
 import { pack } from "../packing/pack.ts";
 import { unpack } from "../packing/unpack.ts";
-import { createRequestCodec, decodeTensor } from "./index.ts";
+import { createArrivingRequestCodec, decodeTensor } from "./index.ts";
 import type { ProcessRequest } from "./messages.ts";
 
 const floats = 1;
@@ -24,7 +26,7 @@ const refusal = (reason: string, text: string) =>
   expect.objectContaining({ reason, message: expect.stringContaining(text) });
 
 test("behaviour 9: every truncation of a message is malformed or a shorter message", () => {
-  const codec = createRequestCodec();
+  const codec = createArrivingRequestCodec();
   const message: ProcessRequest = {
     case: "step",
     value: {
@@ -144,6 +146,14 @@ test.each([
   expect(decode(bytes, { maxElements: 11 }).data).toHaveLength(11);
 });
 
+test("more bytes than maxElements are refused even if a later field replaces them", () => {
+  const zeros = (count: number) => delimited(1, new Array(count).fill(0));
+  const replaced = (count: number) => delimited(uint8s, [...zeros(count), ...zeros(2)]);
+  const options = { maxElements: 10 };
+  expect(() => decode(replaced(11), options)).toThrow(refusal("limit", "(limit: maxElements)"));
+  expect(decode(replaced(10), options).data).toHaveLength(2);
+});
+
 test("a string longer than maxStringBytes is refused, and the error names maxStringBytes", () => {
   const bytes = delimited(strings, delimited(1, [65, 66, 67]));
   expect(() => decode(bytes, { maxStringBytes: 2 })).toThrow(
@@ -153,7 +163,7 @@ test("a string longer than maxStringBytes is refused, and the error names maxStr
 });
 
 test("more entries or requested UIDs than maxEntries are refused, and the error names maxEntries", () => {
-  const codec = createRequestCodec({ maxEntries: 2 });
+  const codec = createArrivingRequestCodec({ maxEntries: 2 });
   const entry = (uid: number) => delimited(1, varintField(1, uid));
   const read = (...fields: number[][]) => {
     const bytes = Uint8Array.from(delimited(3, fields.flat()));
@@ -168,7 +178,7 @@ test("more entries or requested UIDs than maxEntries are refused, and the error 
 });
 
 test("behaviour 12: more dimensions than maxDimensions are refused before any is allocated", () => {
-  const codec = createRequestCodec();
+  const codec = createArrivingRequestCodec();
   const refused = { case: "malformed", value: refusal("limit", "at most 64 dimensions") };
   // A shape of these would take half a gigabyte.
   const dimensions = new Uint8Array(60_000_000);
@@ -195,7 +205,7 @@ const tensor = (...fields: number[][]) => step(delimited(1, delimited(2, fields.
 const times = (count: number, bytes: readonly number[]) =>
   new Array<readonly number[]>(count).fill(bytes).flat();
 
-// A step costs 4, and 4 each for its entry and tensor; an array costs 1.
+// A step costs 4, and 4 each for its entry and tensor; an array and a packed field cost 1.
 test.each<[string, number, (count: number) => number[]]>([
   ["integers one by one", 33, (n) => tensor(delimited(int32s, times(n, varintField(1, 5))))],
   ["chunks of one integer", 33, (n) => tensor(delimited(int64s, times(n, delimited(1, [5]))))],
@@ -226,22 +236,35 @@ test.each<[string, number, (count: number) => number[]]>([
   ["arrays of a tensor", 36, (n) => tensor(times(n, delimited(int32s, [])))],
   [
     "dimensions of two tensors",
-    28,
+    26,
     (n) =>
       step(
         delimited(1, delimited(2, delimited(15, times(20, [1])))),
         delimited(1, delimited(2, delimited(15, times(n - 20, [1])))),
       ),
   ],
+  [
+    "integers of an array that another replaces",
+    29,
+    (n) => tensor(delimited(int32s, times(n, varintField(1, 5))), delimited(floats, [])),
+  ],
+  [
+    "arrays that replace each other",
+    8,
+    (n) =>
+      tensor(...Array.from({ length: n }, (_, i) => delimited(i % 2 === 0 ? int32s : floats, []))),
+  ],
+  ["empty lists of dimensions", 36, (n) => tensor(times(n, delimited(15, [])))],
+  ["empty lists of requested observations", 44, (n) => step(times(n, delimited(2, [])))],
   ["entries", 11, (n) => step(times(n, delimited(1, [])))],
   ["keys of an entry", 40, (n) => step(delimited(1, times(n, varintField(1, 3))))],
   ["tensors of an entry", 10, (n) => step(delimited(1, times(n, delimited(2, []))))],
-  ["requested observations", 44, (n) => step(delimited(2, times(n, [3])))],
+  ["requested observations", 43, (n) => step(delimited(2, times(n, [3])))],
   ["requested observations one by one", 44, (n) => step(times(n, varintField(2, 3)))],
   ["unknown fields", 44, (n) => step(times(n, varintField(9, 3)))],
   ["parts of a step", 12, (n) => times(n, step())],
-])("a step that takes more work than maxMessageWork is refused: %s", (_, most, bytes) => {
-  const codec = createRequestCodec({ maxMessageWork: 48 });
+])("a step that takes more work than maxMessageWork is refused: %s", (kind, most, bytes) => {
+  const codec = createArrivingRequestCodec({ maxMessageWork: 48 });
   const read = (count: number) => {
     const message = Uint8Array.from(bytes(count));
     return codec.read(message, 0, message.length);
@@ -249,13 +272,18 @@ test.each<[string, number, (count: number) => number[]]>([
   const refused = { case: "malformed", value: refusal("limit", "(limit: maxMessageWork)") };
   expect(read(most + 1)).toMatchObject(refused);
   expect(read(most)).toMatchObject({ case: "step" });
+  // Only the values of booleans tell their work.
+  if (kind !== "packed booleans of two bytes") {
+    expect(earlyRefusalOf(codec, Uint8Array.from(bytes(most + 1)))).toMatchObject(refused);
+  }
+  expect(earlyRefusalOf(codec, Uint8Array.from(bytes(most)))).toBeUndefined();
   // The work of a step whose layout is known counts, too.
   expect(read(most)).toMatchObject({ case: "step" });
   expect(read(most + 1)).toMatchObject(refused);
 });
 
 test("bytes, booleans, floats and the bytes of strings take no work", () => {
-  const codec = createRequestCodec({ maxMessageWork: 48 });
+  const codec = createArrivingRequestCodec({ maxMessageWork: 48 });
   const large = new Array(4000).fill(1);
   for (const type of [floats, uint8s, bools]) {
     const bytes = Uint8Array.from(tensor(delimited(type, delimited(1, large))));
@@ -265,8 +293,74 @@ test("bytes, booleans, floats and the bytes of strings take no work", () => {
   expect(codec.read(text, 0, text.length)).toMatchObject({ case: "step" });
 });
 
+describe("the elements of a broadcast", () => {
+  const filled = (type: number, element: readonly number[], ...dimensions: number[]) =>
+    delimited(2, [
+      ...delimited(type, delimited(1, element)),
+      ...delimited(
+        15,
+        dimensions.flatMap((size) => varint(size)),
+      ),
+    ]);
+  const action = (uid: number, tensor: number[]) =>
+    delimited(1, [...varintField(1, uid), ...tensor]);
+  const read = (limits: Limits, ...actions: number[][]) => {
+    const bytes = Uint8Array.from(step(...actions));
+    return createArrivingRequestCodec(limits).read(bytes, 0, bytes.length);
+  };
+  const refused = { case: "malformed", value: refusal("limit", "(limit: maxMessageWork)") };
+
+  test.each<[string, number, readonly number[], number]>([
+    ["floats", floats, [0, 0, 0, 0], 4],
+    ["64-bit integers", int64s, [5], 8],
+    ["bytes", uint8s, [5], 1],
+    ["strings", strings, [65], 8],
+  ])("take work before memory is allocated: %s", (_, type, element, bytes) => {
+    const size = (20 * 256) / bytes;
+    const tensors = [
+      action(1, filled(type, element, size)),
+      action(2, filled(type, element, 1, size)),
+    ];
+    // Without the broadcasts, the step costs at most 37.
+    expect(read({ maxMessageWork: 77 }, ...tensors)).toMatchObject({ case: "step" });
+    expect(read({ maxMessageWork: 60 }, ...tensors)).toMatchObject(refused);
+  });
+
+  test("of several actions of a small step take at most 64 MiB by default", () => {
+    const large = filled(floats, [0, 0, 0, 0], 8, 2 ** 20 - 2);
+    expect(read({}, action(1, large))).toMatchObject({ case: "step" });
+    expect(read({}, action(1, large), action(2, large), action(3, large))).toMatchObject(refused);
+  });
+
+  test("take work in a step whose layout is known, too", () => {
+    const codec = createArrivingRequestCodec();
+    const actions = (...content: number[]) => {
+      const tensors = Array.from({ length: 30 }, (_, i) =>
+        action(i, filled(int32s, content, 2 ** 24)),
+      );
+      return Uint8Array.from(step(...tensors));
+    };
+    const two = actions(5, 5); // Not broadcast: two elements.
+    const one = actions(0x85, 0); // One element in two bytes, so the layout is the same.
+    for (let i = 0; i < 9; i++) {
+      expect(codec.read(two, 0, two.length)).toMatchObject({ case: "step" });
+    }
+    expect(codec.read(one, 0, one.length)).toMatchObject(refused);
+  });
+
+  test("take no work outside a step", () => {
+    const tensorBytes = Uint8Array.from(filled(floats, [0, 0, 0, 0], 2 ** 12, 2 ** 12).slice(2));
+    expect(decodeTensor(tensorBytes)).toMatchObject({ shape: [2 ** 12, 2 ** 12] });
+  });
+
+  test("are not counted above maxElements, because no memory is allocated for them", () => {
+    const huge = filled(floats, [0, 0, 0, 0], 2 ** 31 - 1, 2 ** 31 - 1);
+    expect(read({}, action(1, huge))).toMatchObject({ case: "step" });
+  });
+});
+
 test("a message that exceeds a limit does not affect the next one", () => {
-  const codec = createRequestCodec({ maxMessageWork: 48 });
+  const codec = createArrivingRequestCodec({ maxMessageWork: 48 });
   const small = Uint8Array.from(tensor(delimited(int32s, delimited(1, [5]))));
   const large = Uint8Array.from(tensor(delimited(int32s, delimited(1, times(1000, [5])))));
   for (let i = 0; i < 9; i++) {
@@ -284,7 +378,7 @@ test("decoding a field of 100,000 parts takes linear time", () => {
 test("decoding a map of 100,000 entries takes linear time", () => {
   const entries = Array.from({ length: 100_000 }, (_, uid) => delimited(1, varintField(1, uid)));
   const bytes = Uint8Array.from(delimited(3, [...entries, ...entries].flat()));
-  const codec = createRequestCodec({ maxEntries: 200_000, maxMessageWork: 2 ** 21 });
+  const codec = createArrivingRequestCodec({ maxEntries: 200_000, maxMessageWork: 2 ** 21 });
   const read = codec.read(bytes, 0, bytes.length) as ProcessRequest;
   expect(read.case === "step" && read.value.actions.length).toBe(100_000);
 });

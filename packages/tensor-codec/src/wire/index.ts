@@ -8,8 +8,15 @@ export {
   defaultMaxStringBytes,
   type Limits,
 } from "../errors/limits.ts";
+export { createArrivingRequestCodec } from "./arriving-request.ts";
 export { decodeMessage } from "./message.ts";
-export type { Malformed, MessageCodec, ProcessRequest, ProcessResponse } from "./messages.ts";
+export type {
+  ArrivingMessage,
+  Malformed,
+  MessageCodec,
+  ProcessRequest,
+  ProcessResponse,
+} from "./messages.ts";
 export type { CodecOptions } from "./primitives/read-options.ts";
 export type { Uid } from "./primitives/uid.ts";
 export { createRequestCodec } from "./request.ts";

@@ -2,9 +2,10 @@
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { CreateWorldRequestSchema } from "@dm-env-rpc/protocol";
 import { describe, expect, test } from "vitest";
+import { earlyRefusalOf } from "../../testing/arriving.ts";
 import { type Bytes, delimited, group, tag, varint, varintField } from "../../testing/protobuf.ts";
 import type { Limits } from "../errors/limits.ts";
-import { createRequestCodec, createResponseCodec, decodeMessage } from "./index.ts";
+import { createArrivingRequestCodec, createResponseCodec, decodeMessage } from "./index.ts";
 
 const createWorld = 1;
 const listProperty = 10;
@@ -23,8 +24,13 @@ const setting = (tensor: Bytes, key: Bytes = delimited(1, [120])): number[] =>
 const create = (...fields: Bytes[]): number[] => delimited(createWorld, fields.flat());
 const array = (payload: number, content: Bytes): number[] => setting(delimited(payload, content));
 
+/** Reads a request, which is refused while it arrives if it is refused as a whole. */
 function readRequest(bytes: Bytes, limits: Limits = {}) {
-  return createRequestCodec(limits).read(Uint8Array.from(bytes), 0, bytes.length);
+  const codec = createArrivingRequestCodec(limits);
+  const read = codec.read(Uint8Array.from(bytes), 0, bytes.length);
+  const early = earlyRefusalOf(codec, Uint8Array.from(bytes));
+  expect(early).toEqual(read.case === "malformed" ? read : undefined);
+  return read;
 }
 const refused = (limit: string) => ({
   case: "malformed",
@@ -117,7 +123,7 @@ describe("the limits of a message other than a step", () => {
   });
 
   test("count each message from zero", () => {
-    const codec = createRequestCodec({ maxEntries: 8, maxMessageWork: 100 });
+    const codec = createArrivingRequestCodec({ maxEntries: 8, maxMessageWork: 100 });
     const bytes = Uint8Array.from(create(array(floats, delimited(1, times(100, [0, 0, 0, 0])))));
     for (let i = 0; i < 9; i++) {
       expect(codec.read(bytes, 0, bytes.length)).toMatchObject({ case: "createWorld" });

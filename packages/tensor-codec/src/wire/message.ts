@@ -21,6 +21,6 @@ export function decodeMessage<T extends DescMessage>(
   const options = readOptionsOf(limits);
   const reader = new Reader(options);
   reader.open(bytes, 0, bytes.length);
-  new MessageScanner(options).scan(schema, reader);
+  new MessageScanner(reader, options).scan(schema);
   return fromBinary(schema, bytes, knownFieldsOnly);
 }

@@ -46,4 +46,19 @@ export interface MessageCodec<T> {
    * `malformed`.
    */
   read(source: Uint8Array, start: number, end: number): T | Malformed;
+  /**
+   * Starts to check a message of `size` bytes against the limits while its bytes arrive, so that most messages that
+   * `read` would refuse are refused early. Undefined if the codec only reads whole messages.
+   */
+  readonly arriving?: ((size: number) => ArrivingMessage) | undefined;
+}
+
+/** A message that is checked while its bytes arrive. It keeps none of them. */
+export interface ArrivingMessage {
+  /**
+   * Checks the next bytes of the message, from `start` to `end` of `source`.
+   *
+   * @returns The refusal of `read`, if the bytes so far imply it; then call `add` no more.
+   */
+  add(source: Uint8Array, start: number, end: number): Malformed | undefined;
 }

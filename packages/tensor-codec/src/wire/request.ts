@@ -70,6 +70,7 @@ class OpenStepRequest implements OpenStep<StepRequest> {
         reader.end = end;
       } else if (tag === requestedTag) {
         const stop = reader.delimited();
+        reader.spend(1);
         reader.end = stop;
         while (reader.pos < stop) {
           this.#request(reader, options);

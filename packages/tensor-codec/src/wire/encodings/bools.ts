@@ -24,6 +24,9 @@ export const bools: PackedEncoding<Uint8Array> = {
     return pos + data.length;
   },
   check: checkVarints,
+  // Only the values tell how many bytes an element has, and whether reading it costs work.
+  checkLength: () => {},
+  workOf: () => 0,
   read: (reader, options) => {
     const { source, pos: start, end } = reader;
     let odd = 0;

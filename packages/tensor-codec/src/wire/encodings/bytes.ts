@@ -17,6 +17,8 @@ export const unsignedBytes: PackedEncoding<Uint8Array> = {
   size: (data) => data.length,
   write: (data, _size, target, pos) => writeBytes(data, target, pos),
   check: () => {},
+  checkLength,
+  workOf: () => 0,
   read: (reader, options) => {
     return readBytes(reader, options);
   },
@@ -37,6 +39,8 @@ export const signedBytes: PackedEncoding<Int8Array> = {
   size: (data) => data.length,
   write: (data, _size, target, pos) => writeBytes(data, target, pos),
   check: () => {},
+  checkLength,
+  workOf: () => 0,
   read: (reader, options) => {
     const { source, pos, end } = reader;
     if (end - pos === 1 && options.maxElements > 0) {
@@ -72,11 +76,19 @@ export function writeBytes(data: Int8Array | Uint8Array, target: Uint8Array, pos
 /** Reads the bytes from the reader's position to its end, one per element. */
 export function readBytes(reader: Reader, options: ReadOptions): Uint8Array {
   const { pos, end } = reader;
-  const { maxElements, copy } = options;
-  if (end - pos > maxElements) {
-    throw tooManyElements(end - pos, maxElements);
+  checkLength(reader, pos, end, options);
+  return viewBytes(reader, pos, end, options.copy);
+}
+
+function checkLength(
+  _reader: Reader,
+  start: number,
+  end: number,
+  { maxElements }: ReadOptions,
+): void {
+  if (end - start > maxElements) {
+    throw tooManyElements(end - start, maxElements);
   }
-  return viewBytes(reader, pos, end, copy);
 }
 
 /** Returns bytes of the reader's source as a Uint8Array, even if the source is a Buffer. */

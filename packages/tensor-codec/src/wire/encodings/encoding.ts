@@ -27,6 +27,13 @@ export interface PackedEncoding<A> {
   /** Checks one of several packed fields of an array: none may end within an element. */
   check(reader: Reader, start: number, end: number): void;
   /**
+   * Refuses elements that `read` refuses because of the length of their range, before their bytes arrive. Spends no
+   * work.
+   */
+  checkLength(reader: Reader, start: number, end: number, options: ReadOptions): void;
+  /** Returns the work that `read` spends on elements of `bytes` bytes, whatever their values. */
+  workOf(bytes: number): number;
+  /**
    * Reads the elements from the reader's position to its end. An encoding that several dtypes share stores
    * them in an array made by `allocate`.
    */

@@ -35,9 +35,13 @@ export const floats32: PackedEncoding<Float32Array> = {
     return pos;
   },
   check: (reader, start, end) => checkWidth(reader, start, end, 4),
+  checkLength: (reader, start, end, options) => {
+    countFloats(reader, start, end, 4, options);
+  },
+  workOf: () => 0,
   read: (reader, options) => {
     const { source, pos, end } = reader;
-    if (countFloats(reader, 4, options) === 1) {
+    if (countFloats(reader, pos, end, 4, options) === 1) {
       const value = readFloat32(source, pos);
       if (value !== undefined) {
         const out = new Float32Array(1);
@@ -73,9 +77,13 @@ export const floats64: PackedEncoding<Float64Array> = {
     return pos;
   },
   check: (reader, start, end) => checkWidth(reader, start, end, 8),
+  checkLength: (reader, start, end, options) => {
+    countFloats(reader, start, end, 8, options);
+  },
+  workOf: () => 0,
   read: (reader, options) => {
     const { source, pos, end } = reader;
-    if (countFloats(reader, 8, options) === 1) {
+    if (countFloats(reader, pos, end, 8, options) === 1) {
       const value = readFloat64(source, pos);
       if (value !== undefined) {
         const out = new Float64Array(1);
@@ -112,10 +120,15 @@ function checkWidth(reader: Reader, start: number, end: number, width: number): 
   throw reader.malformed(`a multiple of ${width} bytes`, `${end - start}`, start);
 }
 
-function countFloats(reader: Reader, width: number, { maxElements }: ReadOptions): number {
-  const { pos, end } = reader;
-  checkWidth(reader, pos, end, width);
-  const count = (end - pos) / width;
+function countFloats(
+  reader: Reader,
+  start: number,
+  end: number,
+  width: number,
+  { maxElements }: ReadOptions,
+): number {
+  checkWidth(reader, start, end, width);
+  const count = (end - start) / width;
   if (count > maxElements) {
     throw tooManyElements(count, maxElements);
   }

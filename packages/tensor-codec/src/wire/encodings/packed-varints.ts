@@ -15,11 +15,16 @@ export function checkVarints(reader: Reader, start: number, end: number): void {
   }
 }
 
+/** Returns the work of reading varints of `bytes` bytes. */
+export function varintsWork(bytes: number): number {
+  return bytes >>> workShift;
+}
+
 /** Counts the varints from the reader's position to its end, within the limits, before they are decoded. */
 export function countElements(reader: Reader, { maxElements }: ReadOptions): number {
   const { source, pos, end } = reader;
   checkVarints(reader, pos, end);
-  reader.spend((end - pos) >>> workShift);
+  reader.spend(varintsWork(end - pos));
   const count = countVarints(source, pos, end);
   if (count > maxElements) {
     throw tooManyElements(count, maxElements);

@@ -7,7 +7,7 @@ import {
 } from "../primitives/varints.ts";
 import { varintType } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
-import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
+import { checkVarints, countElements, tooLong, varintsWork } from "./packed-varints.ts";
 
 const encoding: PackedEncoding<IntegerArray> = {
   packed: true,
@@ -16,6 +16,8 @@ const encoding: PackedEncoding<IntegerArray> = {
   size: varintsSize,
   write: writeVarints,
   check: checkVarints,
+  checkLength: () => {},
+  workOf: varintsWork,
   read: (reader, options, allocate) => {
     const { source, pos, end } = reader;
     const out = allocate(countElements(reader, options));

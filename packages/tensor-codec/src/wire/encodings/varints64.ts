@@ -3,7 +3,7 @@ import { bits, highHalf, lowHalf } from "../primitives/bits.ts";
 import { readHalves, varints64Size, writeVarints64 } from "../primitives/varints.ts";
 import { varintType } from "../primitives/wire-type.ts";
 import type { PackedEncoding } from "./encoding.ts";
-import { checkVarints, countElements, tooLong } from "./packed-varints.ts";
+import { checkVarints, countElements, tooLong, varintsWork } from "./packed-varints.ts";
 
 const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
   packed: true,
@@ -12,6 +12,8 @@ const encoding: PackedEncoding<BigInt64Array | BigUint64Array> = {
   size: varints64Size,
   write: (data, _size, target, pos) => writeVarints64(data, target, pos),
   check: checkVarints,
+  checkLength: () => {},
+  workOf: varintsWork,
   read: (reader, options, allocate) => {
     const out = allocate(countElements(reader, options));
     if (out.length === 1) {

@@ -77,6 +77,14 @@ export class Reader {
     return buffer;
   }
 
+  /** Continues in another source, where each position is greater by `by`. */
+  move(source: Uint8Array, by: number): void {
+    this.source = source;
+    this.pos += by;
+    this.end += by;
+    this.#start += by;
+  }
+
   /** Drops the source, so that an idle codec does not keep a large one in memory. */
   close(): void {
     this.source = noBytes;
@@ -213,41 +221,51 @@ export class Reader {
   /** Skips the field whose tag was read; only fields within a group cost work. */
   pass(tag: number): void {
     const groups: number[] = [];
-    let current = tag;
-    for (;;) {
-      switch (current & 7) {
-        case varintType:
-          this.varint64();
-          break;
-        case fixed64Type:
-          this.#forward(8);
-          break;
-        case fixed32Type:
-          this.#forward(4);
-          break;
-        case lengthDelimitedType:
-          this.pos = this.delimited();
-          break;
-        case startGroupType:
-          if (groups.length === maxGroupDepth) {
-            throw this.malformed(`groups at most ${maxGroupDepth} deep`, "a deeper one");
-          }
-          groups.push(current >>> 3);
-          break;
-        case endGroupType:
-          if (groups.pop() !== current >>> 3) {
-            throw this.malformed(
-              "the end of the group that is open",
-              `the end of group ${current >>> 3}`,
-            );
-          }
-          break;
-      }
-      if (groups.length === 0) {
-        return;
-      }
-      this.spend(1);
-      current = this.tag();
+    this.passPart(tag, groups);
+    while (groups.length > 0) {
+      this.passNext(groups);
+    }
+  }
+
+  /** Skips the next part of a field that is a group, and spends 1 unit of work. */
+  passNext(groups: number[]): void {
+    this.spend(1);
+    this.passPart(this.tag(), groups);
+  }
+
+  /**
+   * Skips the part of a field whose tag was read: the whole field, or the start or end of a group.
+   *
+   * @param groups Open groups. Once no group is open, the field is complete.
+   */
+  passPart(tag: number, groups: number[]): void {
+    switch (tag & 7) {
+      case varintType:
+        this.varint64();
+        break;
+      case fixed64Type:
+        this.#forward(8);
+        break;
+      case fixed32Type:
+        this.#forward(4);
+        break;
+      case lengthDelimitedType:
+        this.pos = this.delimited();
+        break;
+      case startGroupType:
+        if (groups.length === maxGroupDepth) {
+          throw this.malformed(`groups at most ${maxGroupDepth} deep`, "a deeper one");
+        }
+        groups.push(tag >>> 3);
+        break;
+      case endGroupType:
+        if (groups.pop() !== tag >>> 3) {
+          throw this.malformed(
+            "the end of the group that is open",
+            `the end of group ${tag >>> 3}`,
+          );
+        }
+        break;
     }
   }
 

@@ -4,6 +4,7 @@ import type { PackedTensor } from "../../tensors/tensor.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
 import type { Reader } from "../primitives/reader.ts";
 import { readArray } from "../tensors/array-reader.ts";
+import { spendBroadcast } from "../tensors/tensor-reader.ts";
 import { type BorrowedScalar, borrowedScalar, readScalar } from "./borrowed-scalar.ts";
 import { type EntryLayout, type Layout, Layouts, layoutOf } from "./layout.ts";
 import type { UidTensor } from "./step.ts";
@@ -60,7 +61,9 @@ export class LayoutReader<S> {
       reader.pos = at;
       reader.end = stop;
       const data = readArray(reader, type, options);
-      entries[i] = { uid, tensor: { dtype: type.dtype, shape, data } as PackedTensor };
+      const tensor = { dtype: type.dtype, shape, data } as PackedTensor;
+      spendBroadcast(reader, tensor, options);
+      entries[i] = { uid, tensor };
     }
     const state = stateAt < 0 ? layout.state : (source[start + stateAt] as number);
     return this.#codec.make(entries, state, requested);

@@ -6,7 +6,12 @@ import type { ReadOptions } from "../primitives/read-options.ts";
 import { objectWork, type Reader } from "../primitives/reader.ts";
 import type { Uid } from "../primitives/uid.ts";
 import { lengthDelimitedType, varintType } from "../primitives/wire-type.ts";
-import { emptyTensor, readMergedTensor, readTensor } from "../tensors/tensor-reader.ts";
+import {
+  emptyTensor,
+  readMergedTensor,
+  readTensor,
+  spendBroadcast,
+} from "../tensors/tensor-reader.ts";
 import type { UidTensor } from "./step.ts";
 
 const keyTag = (1 << 3) | varintType;
@@ -68,10 +73,12 @@ export class UidTensors {
     if (parts !== undefined || tensor === undefined) {
       reader.notes.regular = false;
     }
+    tensor ??= emptyTensor;
+    spendBroadcast(reader, tensor, options);
     if (this.#byUid.has(uid)) {
       reader.notes.regular = false;
     }
-    this.#byUid.set(uid, { uid, tensor: tensor ?? emptyTensor });
+    this.#byUid.set(uid, { uid, tensor });
   }
 }
 

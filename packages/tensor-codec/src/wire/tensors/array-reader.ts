@@ -32,6 +32,9 @@ export function readArray(reader: Reader, type: EncodedType, options: ReadOption
   }
   const ranges = chunksOf(reader, encoding);
   if (encoding.alone === undefined) {
+    for (let i = 0; i < ranges.length; i += 2) {
+      encoding.checkLength(reader, ranges[i] as number, ranges[i + 1] as number, options);
+    }
     ranges.splice(0, ranges.length - 2); // bytes: the last wins
   }
   const [only, onlyEnd] = ranges;

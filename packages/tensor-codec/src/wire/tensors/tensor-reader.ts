@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+import { dtypes, type TensorData } from "../../dtypes/dtype.ts";
 import { tooManyDimensions } from "../../errors/limits.ts";
 import type { PackedTensor, UnsetTensor } from "../../tensors/tensor.ts";
-import { typeOfField } from "../encodings/table.ts";
+import { type EncodedType, typeOfField } from "../encodings/table.ts";
 import { concatenate, type Ranges } from "../primitives/ranges.ts";
 import type { ReadOptions } from "../primitives/read-options.ts";
-import type { Reader } from "../primitives/reader.ts";
+import { objectWork, type Reader } from "../primitives/reader.ts";
 import { lengthDelimitedType, shapeField, varintType } from "../primitives/wire-type.ts";
 import { readArray } from "./array-reader.ts";
 
 const noElements: readonly never[] = Object.freeze([]);
+
+/** 2^8 bytes that a broadcast allocates cost 1, so that a message allocates at most 64 MiB by default. */
+const broadcastShift = 8;
+
+/** Bytes of an element that is a reference: a string or an Any. */
+const referenceBytes = 8;
 
 /** The tensor of an entry without a payload. */
 export const emptyTensor: UnsetTensor = Object.freeze({
@@ -24,7 +31,8 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   let field = 0;
   let start = 0;
   let stop = 0;
-  // Parts of the same payload are merged; if payloads differ in dtype, the last one wins.
+  // Parts of the same payload are merged; if payloads differ in dtype, the last one wins. The others are read, too, so
+  // that the work of a payload does not depend on what follows it.
   let parts: Ranges | undefined;
   while (reader.pos < end) {
     const tag = reader.tag();
@@ -36,6 +44,17 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
         parts ??= [start, stop];
         parts.push(reader.pos, partStop);
       } else {
+        if (field > 0) {
+          reader.spend(objectWork);
+          if (parts === undefined) {
+            const at = reader.pos;
+            readPart(reader, field, start, stop, options);
+            reader.pos = at;
+            reader.end = end;
+          } else {
+            readParts(reader, field, parts, options);
+          }
+        }
         parts = undefined;
         field = number;
         start = reader.pos;
@@ -44,6 +63,7 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
       reader.pos = partStop;
     } else if (tag === ((shapeField << 3) | lengthDelimitedType)) {
       const shapeStop = reader.delimited();
+      reader.spend(1);
       reader.end = shapeStop;
       while (reader.pos < shapeStop) {
         readDimension(reader, shape, options);
@@ -62,18 +82,55 @@ export function readTensor(reader: Reader, options: ReadOptions): PackedTensor |
   }
   if (parts !== undefined) {
     reader.notes.regular = false;
-    const whole = concatenate(reader.source, parts);
-    const data = reader.within(whole, 0, whole.length, () =>
-      readArray(reader, type, { ...options, copy: false }),
-    );
+    const data = readParts(reader, field, parts, options);
     return { dtype: type.dtype, shape, data } as PackedTensor;
   }
   reader.notes.arrays.push(start, stop);
-  reader.pos = start;
-  reader.end = stop;
-  const data = readArray(reader, type, options);
+  const data = readPart(reader, field, start, stop, options);
   reader.pos = reader.end = end;
   return { dtype: type.dtype, shape, data } as PackedTensor;
+}
+
+/** Reads a payload from `start` to `stop`, and leaves the reader there. */
+function readPart(
+  reader: Reader,
+  field: number,
+  start: number,
+  stop: number,
+  options: ReadOptions,
+): TensorData {
+  reader.pos = start;
+  reader.end = stop;
+  return readArray(reader, typeOfField[field] as EncodedType, options);
+}
+
+/** Reads a payload of several parts. */
+function readParts(reader: Reader, field: number, parts: Ranges, options: ReadOptions): TensorData {
+  const type = typeOfField[field] as EncodedType;
+  const whole = concatenate(reader.source, parts);
+  return reader.within(whole, 0, whole.length, () =>
+    readArray(reader, type, { ...options, copy: false }),
+  );
+}
+
+/** Spends the work of filling the shape with a single element, which `unpack` does later. */
+export function spendBroadcast(
+  reader: Reader,
+  { dtype, shape, data }: PackedTensor | UnsetTensor,
+  { maxElements }: ReadOptions,
+): void {
+  if (dtype === "unset" || data.length !== 1 || shape.length === 0) {
+    return;
+  }
+  let count = 1;
+  for (let i = 0; i < shape.length; i++) {
+    const size = shape[i] as number;
+    count *= size < 0 ? 1 : size; // A variable dimension becomes 1.
+  }
+  // `unpack` refuses a larger tensor before it allocates memory.
+  if (count <= maxElements) {
+    reader.spend((count * (dtypes[dtype].bytes || referenceBytes)) >>> broadcastShift);
+  }
 }
 
 function readDimension(reader: Reader, shape: number[], { maxDimensions }: ReadOptions): void {
