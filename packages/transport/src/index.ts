@@ -13,6 +13,7 @@ export type {
   Listener,
   ListenOptions,
   ListenTls,
+  PortOptions,
   RouteCall,
   ServedFile,
   WebSocketRoute,

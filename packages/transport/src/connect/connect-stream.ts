@@ -18,8 +18,8 @@ import { fromConnectError } from "../internal/connect-errors.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import { highWaterBytes, lowWaterBytes } from "../limits/limits.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
+import { fromGenerated, toGenerated } from "../stream/generated-messages.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
-import { fromGenerated, toGenerated } from "./generated-messages.ts";
 import { IterableStream } from "./iterable-stream.ts";
 import { tooLargeForConnect } from "./too-large.ts";
 
@@ -67,8 +67,8 @@ export type ProcessHandler = (
 ) => AsyncIterable<EnvironmentResponse>;
 
 /**
- * Creates the handler of Process for Connect's library, which answers calls by Connect and gRPC-Web in JSON and over
- * HTTP/1.1: each call becomes a ServerStream, as a gRPC call does.
+ * Creates the handler of Process for Connect's library, which answers calls by Connect and gRPC-Web over HTTP/1.1:
+ * each call becomes a ServerStream, as a gRPC call does.
  *
  * Connect's iterator of requests ends the same way for a half-close and for a reset. Only the
  * call's signal distinguishes the two, because a reset aborts it. So when the iterator has ended, the handler waits for

@@ -2,6 +2,7 @@
 
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { toConnectError } from "../internal/connect-errors.ts";
+import type { Carried } from "../stream/generated-messages.ts";
 import {
   deliver,
   type MessageStream,
@@ -10,12 +11,6 @@ import {
   type StreamReceiver,
   type UnreadMessage,
 } from "../stream/message-stream.ts";
-
-/** A message in the form that the iterables use, with its size. */
-export interface Carried<Message> {
-  readonly message: Message;
-  readonly bytes: number;
-}
 
 /** Converters and callbacks of an IterableStream. */
 export interface IterableStreamOptions<Received, Sent, In, Out> {

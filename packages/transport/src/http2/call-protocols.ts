@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingHttpHeaders } from "node:http2";
-import type { StatusCode } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { fromConnectError } from "../internal/connect-errors.ts";
 import { envelope } from "../internal/envelope.ts";
 import { trailersOf } from "./grpc-status.ts";
@@ -13,6 +13,8 @@ const webTrailersFlag = 0x80;
  * how they report the end of a call.
  */
 export interface CallProtocol {
+  /** True if messages are in JSON, false if they are in protobuf. */
+  readonly isJson: boolean;
   /** Headers of a response. */
   readonly responseHeaders: Readonly<Record<string, string>>;
   /** Request header with the encoding of compressed messages. */
@@ -24,6 +26,7 @@ export interface CallProtocol {
 }
 
 const grpc: CallProtocol = {
+  isJson: false,
   responseHeaders: {
     "content-type": "application/grpc",
     "grpc-accept-encoding": "identity,gzip",
@@ -43,6 +46,7 @@ const grpcWeb: CallProtocol = {
 };
 
 const connect: CallProtocol = {
+  isJson: false,
   responseHeaders: {
     "content-type": "application/connect+proto",
     "connect-accept-encoding": "gzip",
@@ -63,17 +67,54 @@ const protocols: ReadonlyMap<string, CallProtocol> = new Map([
   ["application/connect+proto", connect],
 ]);
 
+const grpcJson = inJson(grpc, "application/grpc+json");
+
+const jsonProtocols: ReadonlyMap<string, CallProtocol> = new Map([
+  ["application/grpc+json", grpcJson],
+  ["application/grpc-web+json", inJson(grpcWeb, "application/grpc-web+json")],
+  ["application/connect+json", inJson(connect, "application/connect+json")],
+]);
+
+function inJson(protocol: CallProtocol, type: string): CallProtocol {
+  return {
+    ...protocol,
+    isJson: true,
+    responseHeaders: { ...protocol.responseHeaders, "content-type": type },
+  };
+}
+
 /** Returns the protocol of a streaming call with protobuf messages; undefined for any other request. */
 export function callProtocolOf(headers: IncomingHttpHeaders): CallProtocol | undefined {
+  return protocolIn(protocols, headers);
+}
+
+/** Returns the protocol of a streaming call with messages in JSON; undefined for any other request. */
+export function jsonProtocolOf(headers: IncomingHttpHeaders): CallProtocol | undefined {
+  return protocolIn(jsonProtocols, headers);
+}
+
+function protocolIn(
+  known: ReadonlyMap<string, CallProtocol>,
+  headers: IncomingHttpHeaders,
+): CallProtocol | undefined {
   const type = headers["content-type"];
   return type === undefined
     ? undefined
-    : (protocols.get(type) ?? protocols.get(type.split(";", 1)[0]?.trimEnd() ?? ""));
+    : (known.get(type) ?? known.get(type.split(";", 1)[0]?.trimEnd() ?? ""));
 }
 
 /** True for the protocol that reports the end of a call in trailers. */
 export function endsInTrailers(protocol: CallProtocol): boolean {
-  return protocol === grpc;
+  return protocol === grpc || protocol === grpcJson;
+}
+
+/** Returns the error of a call that was not answered before its deadline. */
+export function deadlinePassed(timeoutMs: number): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "DEADLINE_EXCEEDED",
+    `the deadline that the client set (${timeoutMs} ms) has passed`,
+    { origin: "client" },
+  );
 }
 
 /** Longest timer: 2^31 - 1 ms. A call with a later deadline has none. */

@@ -39,10 +39,25 @@ const transports: readonly (readonly [string, (baseUrl: string) => Transport])[]
   ],
   ["Connect", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })],
   [
-    "Connect with JSON",
+    "Connect in JSON",
     (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2", useBinaryFormat: false }),
   ],
   ["gRPC-Web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })],
+  ["gRPC in JSON", (baseUrl) => createGrpcTransport({ baseUrl, useBinaryFormat: false })],
+  [
+    "gRPC in JSON with gzip",
+    (baseUrl) =>
+      createGrpcTransport({
+        baseUrl,
+        useBinaryFormat: false,
+        sendCompression: compressionGzip,
+        compressMinBytes: 0,
+      }),
+  ],
+  [
+    "gRPC-Web in JSON",
+    (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2", useBinaryFormat: false }),
+  ],
 ];
 
 /** Requests that are sent one by one, each after the response to the previous request. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createBufferPool } from "./buffer-pool.ts";
@@ -241,4 +242,104 @@ test("a chunk is released if little of it is unread, and the unread bytes are re
   expect(deframer.source.subarray(deframer.start, deframer.end).toString()).toBe("abc");
   deframer.release();
   expect([deframer.source.length, deframer.next()]).toEqual([0, false]);
+});
+
+/** A request with more unknown fields than the codec's limit. */
+function costly(size: number): Buffer {
+  return Buffer.alloc(size, Buffer.of(0xa0, 1, 1));
+}
+
+/** A deframer that checks messages while they arrive, and the sizes of the messages that it has checked. */
+function checking(): { readonly deframer: Deframer; readonly checked: readonly number[] } {
+  const { arriving } = createArrivingRequestCodec();
+  const checked: number[] = [];
+  const deframer = new Deframer(64 * limit, pool, "server", (size) => {
+    checked.push(size);
+    return arriving?.(size) as NonNullable<ReturnType<NonNullable<typeof arriving>>>;
+  });
+  return { deframer, checked };
+}
+
+test("a message that is refused while it arrives is dropped, and the next one is found", () => {
+  for (const [size, chunkBytes] of [
+    [8 * limit, 16_384],
+    [8 * limit, 100_000],
+    // It is refused at its last byte.
+    [3 * 2 ** 18 + 3, 9_000],
+  ] as const) {
+    const { deframer } = checking();
+    const bytes = Buffer.concat([frame(costly(size)), frame(Buffer.from("next"))]);
+    const refusals: (string | undefined)[] = [];
+    const found: string[] = [];
+    let most = 0;
+    for (let at = 0; at < bytes.length; at += chunkBytes) {
+      deframer.push(bytes.subarray(at, at + chunkBytes));
+      for (;;) {
+        if (deframer.next()) {
+          found.push(deframer.source.toString("utf8", deframer.start, deframer.end));
+          continue;
+        }
+        const refusal = deframer.takeRefusal();
+        if (refusal === undefined) {
+          break;
+        }
+        refusals.push(refusal.value.message);
+      }
+      const arrived = Math.min(size, at + chunkBytes - 5);
+      expect(deframer.bodyBytes).toBe(arrived === size ? 0 : arrived);
+      expect(deframer.isInsideMessage).toBe(at + chunkBytes < bytes.length);
+      most = Math.max(most, deframer.bufferedBytes);
+      if (refusals.length > 0) {
+        expect(deframer.bufferedBytes).toBe(0);
+      }
+    }
+    expect(refusals).toEqual([expect.stringContaining("maxMessageWork")]);
+    expect(found).toEqual(["next"]);
+    expect(most).toBeLessThan(limit);
+  }
+});
+
+test("the memory of a refused message returns to the pool", () => {
+  let taken = 0;
+  const counting = {
+    take(bytes: number): Buffer {
+      taken += 1;
+      return pool.take(bytes);
+    },
+    give(buffer: Buffer): void {
+      taken -= 1;
+      pool.give(buffer);
+    },
+  };
+  const deframer = new Deframer(
+    64 * limit,
+    counting,
+    "server",
+    createArrivingRequestCodec().arriving,
+  );
+  const bytes = frame(costly(8 * limit));
+  const counts: number[] = [];
+  for (let at = 0; at < bytes.length; at += 16_384) {
+    deframer.push(bytes.subarray(at, at + 16_384));
+    deframer.next();
+    counts.push(taken);
+  }
+  expect(Math.max(...counts)).toBeGreaterThan(5);
+  expect(taken).toBe(0);
+});
+
+test("only messages above 64 KiB that span several chunks, and are not compressed, are checked", () => {
+  const { deframer, checked } = checking();
+  const small = Buffer.alloc(64 * 1024);
+  const large = Buffer.alloc(64 * 1024 + 1);
+  deframer.push(Buffer.concat([frame(large), frame(large, 1).subarray(0, 50)]));
+  readAll(deframer);
+  deframer.push(frame(large, 1).subarray(50));
+  readAll(deframer);
+  for (const body of [small, large]) {
+    deframer.push(frame(body).subarray(0, 50));
+    readAll(deframer);
+    deframer.clear();
+  }
+  expect(checked).toEqual([large.length]);
 });

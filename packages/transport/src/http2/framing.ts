@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ArrivingMessage, Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { tooLarge } from "../limits/too-large.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { ChunkMemory } from "./chunk-memory.ts";
@@ -24,6 +25,9 @@ const chunkOverheadBytes = 256;
  */
 const wholeShare = 1 / 4;
 
+/** A message above this size is checked while it arrives. */
+const checkedBytes = 64 * 1024;
+
 /** Spare memory of more than this many times the needed size is dropped. */
 const maxSpare = 4;
 
@@ -34,6 +38,9 @@ const maxSpare = 4;
  * chunk is not copied; a message that spans several chunks is assembled in memory that no other message shares. Memory
  * for a whole message above 16 KiB is allocated only once a quarter of the message has arrived, or if an earlier
  * message was as long. Until then, its bytes wait in reused memory.
+ *
+ * A message above 64 KiB that spans several chunks is checked while it arrives. If it is refused, its bytes are dropped,
+ * also those that arrive later.
  */
 export class Deframer {
   /** Memory in which `next` found a message, from `start` to `end`. */
@@ -52,6 +59,8 @@ export class Deframer {
   failure: DmEnvRpcError | undefined;
 
   readonly #maxMessageBytes: number;
+  readonly #limit: string | undefined;
+  readonly #arriving: ((size: number) => ArrivingMessage) | undefined;
   readonly #side: "client" | "server";
   #chunk: Buffer = noBytes;
   #at = 0;
@@ -72,15 +81,30 @@ export class Deframer {
   #bodyLength = 0;
   #bodySize = 0;
   #bodyStart = 0;
+  /** The check of the message that is being assembled. */
+  #check: ArrivingMessage | undefined;
+  #refusal: Malformed | undefined;
+  /** Bytes of a refused message that have been dropped; 0 if the message is not refused. */
+  #droppedBytes = 0;
   /** A message of at most this size is allocated as a whole when its first bytes arrive. */
   #trustedBytes = firstAllocationBytes;
 
   /**
    * @param pool Memory for the first bytes of large messages (`Parts`).
    * @param side The side that reads. A client frees the memory of chunks once they are copied (`ChunkMemory`).
+   * @param arriving Starts to check a message of `size` bytes. Default: messages are not checked.
+   * @param limit Name of the limit that sets `maxMessageBytes`. Default: that name.
    */
-  constructor(maxMessageBytes: number, pool: BufferPool, side: "client" | "server" = "server") {
+  constructor(
+    maxMessageBytes: number,
+    pool: BufferPool,
+    side: "client" | "server" = "server",
+    arriving?: ((size: number) => ArrivingMessage) | undefined,
+    limit?: string,
+  ) {
     this.#maxMessageBytes = maxMessageBytes;
+    this.#limit = limit;
+    this.#arriving = arriving;
     this.#parts = new Parts(pool);
     this.#side = side;
     this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
@@ -93,7 +117,7 @@ export class Deframer {
 
   /** Bytes of an incomplete message that have arrived, without its prefix; 0 between messages. */
   get bodyBytes(): number {
-    return this.#bodyLength;
+    return this.#bodyLength + this.#droppedBytes;
   }
 
   /** True if the pushed bytes end inside a message; valid once `next` has returned false. */
@@ -113,14 +137,28 @@ export class Deframer {
     this.#waitingBytes += chunk.length + chunkOverheadBytes;
   }
 
-  /** Finds the next complete message; returns false if no message is complete yet, or after a `failure`. */
+  /** Returns the refusal of the message whose rest is dropped, once. */
+  takeRefusal(): Malformed | undefined {
+    const refusal = this.#refusal;
+    this.#refusal = undefined;
+    return refusal;
+  }
+
+  /**
+   * Finds the next complete message; returns false if no message is complete yet, after a refusal (`takeRefusal`), or
+   * after a `failure`.
+   */
   next(): boolean {
     while (this.failure === undefined) {
       if (this.#at === this.#chunk.length && !this.#nextChunk()) {
         return false;
       }
       if (this.#isInBody) {
-        if (this.#collectBody()) {
+        if (this.#droppedBytes > 0) {
+          this.#drop();
+        } else if (this.#isRefused()) {
+          return false;
+        } else if (this.#collectBody()) {
           return true;
         }
         continue;
@@ -158,6 +196,9 @@ export class Deframer {
       this.#body = this.#takeSpare();
       this.#bodyLength = 0;
       this.#isInBody = true;
+      if (this.#bodySize > checkedBytes && !this.compressed) {
+        this.#check = this.#arriving?.(this.#bodySize);
+      }
     }
     return false;
   }
@@ -188,6 +229,9 @@ export class Deframer {
     this.#body = undefined;
     this.#bodyLength = 0;
     this.#parts.clear();
+    this.#check = undefined;
+    this.#refusal = undefined;
+    this.#droppedBytes = 0;
     this.spare = undefined;
   }
 
@@ -247,16 +291,52 @@ export class Deframer {
       return false;
     }
     if (this.#bodySize > this.#maxMessageBytes) {
-      this.failure = tooLarge(this.#side, `${this.#bodySize} bytes`, this.#maxMessageBytes);
+      this.failure = tooLarge(
+        this.#side,
+        `${this.#bodySize} bytes`,
+        this.#maxMessageBytes,
+        this.#limit,
+      );
       return false;
     }
     this.compressed = this.#flags === 1;
     return true;
   }
 
+  /** Position in the chunk up to which its bytes belong to the message. */
+  get #bodyEnd(): number {
+    return Math.min(this.#chunk.length, this.#at + this.#bodySize - this.bodyBytes);
+  }
+
+  /** Checks the bytes of the message in the chunk; after a refusal, drops all bytes of the message. */
+  #isRefused(): boolean {
+    const refusal = this.#check?.add(this.#chunk, this.#at, this.#bodyEnd);
+    if (refusal === undefined) {
+      return false;
+    }
+    this.#refusal = refusal;
+    this.#check = undefined;
+    this.#droppedBytes = this.#bodyLength;
+    this.#bodyLength = 0;
+    this.#body = undefined;
+    this.#parts.clear();
+    this.#drop();
+    return true;
+  }
+
+  #drop(): void {
+    const end = this.#bodyEnd;
+    this.#droppedBytes += end - this.#at;
+    this.#at = end;
+    if (this.bodyBytes === this.#bodySize) {
+      this.#isInBody = false;
+      this.#droppedBytes = 0;
+    }
+  }
+
   #collectBody(): boolean {
     const chunk = this.#chunk;
-    const end = Math.min(chunk.length, this.#at + this.#bodySize - this.#bodyLength);
+    const end = this.#bodyEnd;
     const needed = this.#bodyLength + end - this.#at;
     const body = this.#body ?? this.#wholeFor(needed);
     const start = this.#bodyStart;
@@ -279,6 +359,7 @@ export class Deframer {
     // A peer that has completed a message of this size is trusted to complete others.
     this.#trustedBytes = Math.max(this.#trustedBytes, needed);
     this.#isInBody = false;
+    this.#check = undefined;
     this.#body = undefined;
     this.#bodyLength = 0;
     this.source = body;

@@ -61,6 +61,23 @@ describe("requests", () => {
     expect((await call.trailers)?.["grpc-status"]).toBe("0");
   });
 
+  test("that exceed a limit of the codec are refused before all of them has arrived", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const served = echo(await server.next());
+    const large = frame(Buffer.alloc(30_000_000, Buffer.of(0xa0, 1, 1)));
+    call.http2.write(large.subarray(0, 2_000_000));
+    await served.seen("message");
+    expect(served.messages).toMatchObject([
+      { case: "malformed", value: { message: expect.stringContaining("(limit: maxMessageWork)") } },
+    ]);
+    call.http2.write(Buffer.concat([large.subarray(2_000_000), frame(bytesOf(named("next")))]));
+    await served.seen("message", 2);
+    call.http2.end();
+    expect(await served.closed).toBeUndefined();
+    expect(served.messages.slice(1).map(nameOf)).toEqual(["next"]);
+  });
+
   test("that inflate beyond the limit are refused", async () => {
     await using server = await serving({ maxMessageBytes: 100_000 });
     await using call = rawCall(server.address, gzip);
@@ -256,7 +273,8 @@ describe("behaviour 8: the peer is lost", () => {
     const header = Buffer.alloc(5);
     header.writeUInt32BE(60_000_000, 1);
     const before = reachableArrayBuffers();
-    call.http2.write(Buffer.concat([header, Buffer.alloc(100)]));
+    // The tag and the length of a step.
+    call.http2.write(Buffer.concat([header, Buffer.of(0x1a, 0xfb, 0x8d, 0xce, 0x1c)]));
     await new Promise((resolve) => call.session.ping(resolve));
     expect(reachableArrayBuffers() - before).toBeLessThan(1024 * 1024);
     expect(served.events).toEqual([]);
@@ -420,6 +438,38 @@ describe("the end", () => {
     expect(served.events).toEqual(["message", "end", "close"]);
   });
 
+  test.each([
+    ["headers", [], frameFlags.endStream],
+    ["an empty DATA frame", [http2Frame(frameTypes.data, frameFlags.endStream, 1)], 0],
+    [
+      "a message",
+      [http2Frame(frameTypes.data, frameFlags.endStream, 1, frame(bytesOf(named("a"))))],
+      0,
+    ],
+  ])(
+    "of the client's side is delivered even if it arrives with %s before the stream starts",
+    async (_last, frames, flags) => {
+      await using server = await serving();
+      await using peer = rawPeer(server.listener.port);
+      const call = headersOfCall(processPath);
+      peer.write(
+        preface,
+        settingsFrame([]),
+        http2Frame(frameTypes.headers, frameFlags.endHeaders | flags, 1, call),
+        ...frames,
+        http2Frame(frameTypes.headers, frameFlags.endHeaders, 3, call),
+      );
+      const stream = await server.next();
+      record(await server.next()); // The end of the first stream has arrived, too.
+      for (let turn = 0; turn < 3; turn++) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const served = record(stream, { onEnd: () => stream.end() });
+      await served.seen("end");
+      await served.closed;
+    },
+  );
+
   test("of the server's side reaches a client that keeps sending", async () => {
     await using server = await serving();
     await using call = rawCall(server.address);
@@ -483,7 +533,7 @@ describe("the end", () => {
     await new Promise((resolve) => setTimeout(resolve));
     accepted.abort(new DmEnvRpcError("RESOURCE_EXHAUSTED", "too slow"));
     expect(await codeOf(served.closed)).toBe("RESOURCE_EXHAUSTED");
-    await expect.poll(() => server.listener.streams, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => server.listener.streams).toBe(0);
   });
 
   test("is an error if the client's deadline has passed", async () => {

@@ -9,7 +9,7 @@ import {
   type ServerStream,
   type StreamReceiver,
 } from "../stream/message-stream.ts";
-import { type CallProtocol, endsInTrailers } from "./call-protocols.ts";
+import { type CallProtocol, deadlinePassed, endsInTrailers } from "./call-protocols.ts";
 import { codeOfReset, nameOfReset, resetOf, trailersOf } from "./grpc-status.ts";
 import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 
@@ -166,17 +166,7 @@ export class GrpcServerStream
     if (timeoutMs === undefined) {
       return;
     }
-    this.#timer = setTimeout(
-      () =>
-        this.abort(
-          new DmEnvRpcError(
-            "DEADLINE_EXCEEDED",
-            `the deadline that the client set (${timeoutMs} ms) has passed`,
-            { origin: "client" },
-          ),
-        ),
-      timeoutMs,
-    ).unref();
+    this.#timer = setTimeout(() => this.abort(deadlinePassed(timeoutMs)), timeoutMs).unref();
   }
 
   #lossOf(): Error {

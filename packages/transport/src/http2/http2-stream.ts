@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type ClientHttp2Stream, constants, type ServerHttp2Stream } from "node:http2";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { MessageCodec, ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import type {
+  Malformed,
+  MessageCodec,
+  ProcessRequest,
+  ProcessResponse,
+} from "@dm-env-rpc/tensor-codec/wire";
 import { prefixBytes } from "../internal/envelope.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
-import { type MessageStream, onlyReceiver, type StreamReceiver } from "../stream/message-stream.ts";
+import {
+  deliverRefusal,
+  type MessageStream,
+  onlyReceiver,
+  type StreamReceiver,
+} from "../stream/message-stream.ts";
 import { UnreadMessages } from "../stream/unread-messages.ts";
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
@@ -20,19 +30,33 @@ import { ReadAhead } from "./read-ahead.ts";
  */
 const messagesPerWrite = 32;
 
+/** Maximum number of messages of one chunk that are delivered before other streams run. */
+const messagesPerTurn = 256;
+
+/** Maximum number of messages of one chunk that are converted before other streams run: each takes tens of microseconds. */
+const conversionsPerTurn = 16;
+
 /** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
 
 /** If earlier flushes left at least this many bytes unsent, a flush first counts them (`ByteAccount.count`). */
 const untakenBytes = 16 * 1024;
 
+type Conversion = (source: Uint8Array, start: number, end: number) => Uint8Array | Malformed;
+
 /** Options that both sides of a gRPC call share. */
 export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly http2: Carrier;
   readonly side: "client" | "server";
-  readonly decoder: Pick<MessageCodec<Received>, "read">;
+  readonly decoder: Pick<MessageCodec<Received>, "read" | "arriving">;
   readonly encoder: Encoder<Sent>;
   readonly maxMessageBytes: number;
+  /** Name of the limit that sets `maxMessageBytes`. Default: that name. */
+  readonly messageLimit?: string | undefined;
+  /**
+   * Converts a received message to the format of `decoder`, or returns its error. Default: messages are in this format.
+   */
+  readonly convert?: Conversion | undefined;
   /** Memory for large outgoing messages. */
   readonly pool: BufferPool;
   /** Returns the reason why the connection is lost or closing, if known. */
@@ -75,6 +99,8 @@ export abstract class Http2MessageStream<
   readonly #pool: BufferPool;
   readonly #outbox: Outbox<Sent>;
   readonly #maxMessageBytes: number;
+  readonly #messageLimit: string | undefined;
+  readonly #convert: Conversion | undefined;
   readonly #side: "client" | "server";
   #receiver: StreamReceiver<Received> | undefined;
   /** Borrowed memory of the last assembled step, if the receiver calls `recycle`. */
@@ -89,6 +115,7 @@ export abstract class Http2MessageStream<
   /** Size of a message that is being inflated, or during whose delivery the receiver paused. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
+  #receivedChunks = 0;
   #readAhead: ReadAhead | undefined;
   #yielding = false;
   #resumes = 0;
@@ -113,12 +140,23 @@ export abstract class Http2MessageStream<
     this.#pool = options.pool;
     this.#outbox = new Outbox(options.encoder, options.pool);
     this.#maxMessageBytes = options.maxMessageBytes;
+    this.#messageLimit = options.messageLimit;
+    this.#convert = options.convert;
     this.#side = options.side;
-    this.#deframer = new Deframer(options.maxMessageBytes, options.pool, options.side);
+    this.#deframer = new Deframer(
+      options.maxMessageBytes,
+      options.pool,
+      options.side,
+      options.convert === undefined ? options.decoder.arriving : undefined,
+      options.messageLimit,
+    );
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {
         return !stream.#isBlocked() && stream.#deframer.isInsideMessage;
+      },
+      get receivedChunks() {
+        return stream.#receivedChunks;
       },
       get unreportedBytes() {
         const { readableLength, writableLength } = stream.http2;
@@ -139,6 +177,8 @@ export abstract class Http2MessageStream<
       this.lastError = error;
     });
     this.http2.on("aborted", () => this.onAborted());
+    // Not in `start`: if the peer has sent no message, node:http2 may emit "end" before.
+    this.http2.on("end", () => this.onHttp2End());
     this.http2.on("close", () => {
       this.#account?.close();
       this.onClosed();
@@ -152,7 +192,9 @@ export abstract class Http2MessageStream<
       return;
     }
     this.http2.on("data", (chunk: Buffer) => this.#onData(chunk));
-    this.http2.on("end", () => this.onHttp2End());
+    if (this.peerEnded) {
+      process.nextTick(() => this.#deliver());
+    }
   }
 
   send(message: Sent): boolean {
@@ -315,6 +357,7 @@ export abstract class Http2MessageStream<
     if (this.done || this.discarding) {
       return;
     }
+    this.#receivedChunks += 1;
     this.#deframer.push(chunk);
     if (!this.#isBlocked()) {
       this.#deliver();
@@ -420,19 +463,30 @@ export abstract class Http2MessageStream<
       const inflated = this.#inflated;
       if (inflated !== undefined) {
         this.#inflated = undefined;
-        this.#unread.deliver(receiver, inflated, 0, inflated.length);
-        this.#holdIfPaused(inflated.length);
+        this.#deliverBytes(receiver, inflated, 0, inflated.length);
       }
-      for (let left = messagesPerWrite; !this.discarding && !this.#isBlocked(); left -= 1) {
-        if (left === 0 && deframer.bufferedBytes > 0 && this.#outbox.bytes > 0) {
+      for (let count = 0; !this.discarding && !this.#isBlocked(); count += 1) {
+        const isOver =
+          count === messagesPerTurn ||
+          (count === conversionsPerTurn && this.#convert !== undefined) ||
+          (count === messagesPerWrite && this.#outbox.bytes > 0);
+        if (isOver && deframer.bufferedBytes > 0) {
           this.#yield();
           break;
         }
         if (!deframer.next()) {
-          break;
+          const refusal = deframer.takeRefusal();
+          if (refusal === undefined) {
+            break;
+          }
+          deliverRefusal(receiver, refusal);
+          this.#holdIfPaused(0);
+          continue;
         }
         if (deframer.compressed) {
           this.#inflate(receiver, deframer.source.subarray(deframer.start, deframer.end));
+        } else if (this.#convert !== undefined) {
+          this.#deliverBytes(receiver, deframer.source, deframer.start, deframer.end);
         } else {
           const { source, start, end } = deframer;
           if (receiver.takesUnread === true) {
@@ -485,6 +539,26 @@ export abstract class Http2MessageStream<
     }
   }
 
+  /** Delivers the message from `start` to `end` of `source`, after its conversion. */
+  #deliverBytes(
+    receiver: StreamReceiver<Received>,
+    source: Buffer,
+    start: number,
+    end: number,
+  ): void {
+    const converted = this.#convert?.(source, start, end);
+    if (converted === undefined) {
+      this.#unread.deliver(receiver, source, start, end);
+      this.#holdIfPaused(end - start);
+    } else if (converted instanceof Uint8Array) {
+      this.#unread.deliver(receiver, converted, 0, converted.length);
+      this.#holdIfPaused(converted.length);
+    } else {
+      deliverRefusal(receiver, converted);
+      this.#holdIfPaused(0);
+    }
+  }
+
   /** Counts a message as held if the receiver paused during its delivery, because the receiver has then queued it. */
   #holdIfPaused(bytes: number): void {
     const isCounted = this.#receiver?.queuedBytes !== undefined;
@@ -501,7 +575,13 @@ export abstract class Http2MessageStream<
   }
 
   #inflate(receiver: StreamReceiver<Received>, bytes: Buffer): void {
-    const said = inflatedSize(bytes, this.encoding, this.#maxMessageBytes, this.#side);
+    const said = inflatedSize(
+      bytes,
+      this.encoding,
+      this.#maxMessageBytes,
+      this.#side,
+      this.#messageLimit,
+    );
     if (typeof said !== "number") {
       this.#failReading(receiver, said);
       return;

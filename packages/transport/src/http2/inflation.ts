@@ -50,6 +50,7 @@ export function inflatedSize(
   encoding: string | undefined,
   maxMessageBytes: number,
   side: "client" | "server",
+  limit?: string,
 ): number | DmEnvRpcError {
   if (encoding === undefined || encoding === "identity") {
     return new DmEnvRpcError(
@@ -67,6 +68,6 @@ export function inflatedSize(
   }
   const said = inflatedBytes(bytes);
   return said > maxMessageBytes
-    ? tooLarge(side, `${said} bytes after inflation`, maxMessageBytes)
+    ? tooLarge(side, `${said} bytes after inflation`, maxMessageBytes, limit)
     : said;
 }

@@ -2,7 +2,7 @@
 import type { Readable } from "node:stream";
 
 /** Memory of a chunk in addition to its bytes: an object and its place in a list. */
-const chunkOverheadBytes = 256;
+export const chunkOverheadBytes = 256;
 
 /**
  * A chunk that is less than this share of its read is copied, because it would keep the memory of the whole read alive.
@@ -12,12 +12,12 @@ const pinnedShare = 1 / 4;
 /**
  * Returns a copy of a chunk that would keep much more memory alive than its own bytes. Returns any other chunk itself.
  */
-export function owned(chunk: Buffer): Buffer {
+export function owned<Chunk extends Uint8Array>(chunk: Chunk): Chunk | Buffer {
   if (chunk.length >= pinnedShare * chunk.buffer.byteLength) {
     return chunk;
   }
   const copy = Buffer.allocUnsafeSlow(chunk.length); // Not `allocUnsafe`, whose memory is part of a larger pool.
-  chunk.copy(copy);
+  copy.set(chunk);
   return copy;
 }
 

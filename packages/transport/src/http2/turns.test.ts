@@ -47,6 +47,7 @@ test("the first of many requests are answered before the last requests are deliv
   expect(sizes(await turnsOf(80, true))).toEqual([32, 32, 16]);
 });
 
-test("many requests are delivered in one turn if the server answers none of them", async () => {
+test("requests that the server does not answer are delivered in one turn, up to 256 of them", async () => {
   expect(sizes(await turnsOf(80, false))).toEqual([80]);
+  expect(sizes(await turnsOf(600, false))).toEqual([256, 256, 88]);
 });

@@ -25,6 +25,17 @@ test("a key whose count has returned to zero is forgotten", () => {
   expect([...counts.keys()]).toEqual([]);
 });
 
+test("the total is the sum of all counts", () => {
+  const counts = new NetworkCounts();
+  const close = counts.add("192.0.2.1:1000");
+  counts.add("192.0.2.1:1001");
+  counts.add("192.0.2.2:1000");
+  expect(counts.total).toBe(3);
+  close();
+  close();
+  expect(counts.total).toBe(2);
+});
+
 test("addresses of one network are counted together", () => {
   const counts = new NetworkCounts();
   const close = counts.add("[2001:db8::1]:1000");

@@ -6,6 +6,11 @@ import { networkOf } from "./network-of.ts";
 export class NetworkCounts {
   readonly #counts = new Counts<string>();
 
+  /** Sum of the counts of all networks. */
+  get total(): number {
+    return this.#counts.total;
+  }
+
   /** Returns the count of an address's network. */
   of(address: string): number {
     return this.#counts.of(networkOf(address));

@@ -71,3 +71,29 @@ test("addresses take turns, and the sessions of each address take turns, too", (
   loop.turn();
   expect(order).toEqual(["a1", "b1", "a2", "a3"]);
 });
+
+test("of tasks that take long, one runs in each turn", async () => {
+  const { share, loop } = driven();
+  const ran: number[] = [];
+  const results = [1, 2, 3].map((task) =>
+    share.run("192.0.2.1", () => {
+      loop.nowMs += 3;
+      ran.push(task);
+      return task;
+    }),
+  );
+  expect(ran).toEqual([1]);
+  loop.turn();
+  expect(ran).toEqual([1, 2]);
+  loop.turn();
+  expect(await Promise.all(results)).toEqual([1, 2, 3]);
+});
+
+test("a task that throws rejects its promise, and the next task runs", async () => {
+  const { share } = driven();
+  const failed = share.run("192.0.2.1", () => {
+    throw new Error("no paint");
+  });
+  await expect(failed).rejects.toThrow("no paint");
+  expect(await share.run("192.0.2.1", () => "painted")).toBe("painted");
+});

@@ -75,6 +75,30 @@ export class ThreadShare {
     waiting.tasks.push(task);
   }
 
+  /**
+   * Runs a task in this turn, or in a later turn if this one is over.
+   *
+   * @returns The task's result, or a rejection with the error that it throws.
+   */
+  run<Result>(network: string, task: () => Result): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const start = (): void => {
+        this.count();
+        try {
+          resolve(task());
+        } catch (error) {
+          reject(error);
+        }
+        this.count(); // Of several tasks that take long, only one runs in each turn.
+      };
+      if (this.isOver) {
+        this.wait(network, start);
+      } else {
+        start();
+      }
+    });
+  }
+
   readonly #next = (): void => {
     this.isOver = false;
     this.#counted = 0;

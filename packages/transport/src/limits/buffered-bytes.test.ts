@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+import { once } from "node:events";
 import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { Health } from "@dm-env-rpc/protocol/health";
 import {
   emptySettings,
+  field,
   frameFlags,
   frameTypes,
   headersOfCall,
@@ -12,6 +14,7 @@ import {
   preface,
 } from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
+import type { ListenOptions } from "../listen/listen-options.ts";
 import { openConnectStream } from "../open/open-connect-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import type { OpenedStream } from "../open/opened-stream.ts";
@@ -23,7 +26,8 @@ import { record } from "../testing/recorder.ts";
 import { type Serving, serving } from "../testing/serving.ts";
 import { BufferedBytes, connectionBytes } from "./buffered-bytes.ts";
 
-const half = (bytes: number): Buffer => frame(Buffer.alloc(2 * bytes)).subarray(0, 5 + bytes);
+const half = (bytes: number): Buffer =>
+  frame(field(20, Buffer.alloc(2 * bytes))).subarray(0, 5 + bytes);
 
 /** Sends each part on a connection and stream of its own. */
 function callEach(server: Serving, parts: readonly Buffer[], headers = {}) {
@@ -127,6 +131,52 @@ test("an incomplete message ends its stream if it stalls, but not if it is slow"
   }
 });
 
+test.each([
+  ["in its length", half(1000).subarray(0, 3)],
+  ["after its length", half(1000).subarray(0, 5)],
+  // Its rest is dropped, because it has too many fields.
+  ["once it is refused", frame(Buffer.alloc(2 ** 21, Buffer.of(0xa0, 1, 1))).subarray(0, 2 ** 20)],
+])("a message that stalls %s ends its stream", async (_where, part) => {
+  await using server = await serving({ stalledMessageMs: 20 });
+  await using call = rawCall(server.address);
+  const [stream] = await taking(server, 1);
+  call.http2.write(part);
+  expect(await stream?.closed).toMatchObject({ code: "DEADLINE_EXCEEDED" });
+  expect(server.listener.refusals.get("stalledMessageMs")).toBe(1);
+});
+
+test("messages that arrive in the same pieces, one after the other, do not count as stalled", async () => {
+  const limits = { maxBufferedBytes: 100, maxBufferedBytesPerConnection: 100 };
+  const buffered = new BufferedBytes({ ...limits, stalledMessageMs: 8 });
+  const connection = connectionBytes("192.0.2.1:1");
+  let receivedChunks = 1;
+  const failed: string[] = [];
+  let stalls: () => void = () => {};
+  const stalled = new Promise<void>((resolve) => {
+    stalls = resolve;
+  });
+  const open = (name: string, chunks: () => number) =>
+    buffered.open(connection, {
+      isWaitingForPeer: true,
+      get receivedChunks() {
+        return chunks();
+      },
+      unreportedBytes: 0,
+      fail: () => {
+        failed.push(name);
+        stalls();
+      },
+    });
+  open("playing", () => {
+    receivedChunks += 2; // The rest of a message, and the first bytes of the next one.
+    return receivedChunks;
+  }).hold(10);
+  open("stalled", () => 1).hold(10);
+  await stalled;
+  buffered.stop();
+  expect(failed).toEqual(["stalled"]);
+});
+
 test("a stream that waits for its receiver does not count as stalled", async () => {
   await using server = await serving({ stalledMessageMs: 100 });
   const message = frame(bytesOf(stepRequest(1000)));
@@ -226,16 +276,83 @@ test("the response of another service is counted while its peer does not read it
   expect(served.events).toEqual([]);
 });
 
-test("responses over Connect are counted while their client does not read them", async () => {
-  await using server = await serving({ maxBufferedBytes: 100_000 });
-  const headers = { "content-type": "application/connect+proto" };
-  await using _deaf = rawCall(server.address, headers, { windowBytes: 0 });
-  const stream = await server.next();
-  const served = record(stream);
-  for (let i = 0; i < 10; i++) {
-    stream.send(stepResponse(20_000));
-  }
-  expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+test.each(["application/connect+proto", "application/connect+json"])(
+  "responses over Connect are counted while their client does not read them: %s",
+  async (type) => {
+    await using server = await serving({ maxBufferedBytes: 100_000 });
+    await using _deaf = rawCall(server.address, { "content-type": type }, { windowBytes: 0 });
+    const stream = await server.next();
+    const served = record(stream);
+    for (let i = 0; i < 10; i++) {
+      stream.send(stepResponse(20_000));
+    }
+    expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  },
+);
+
+describe("a request that is incomplete is counted", () => {
+  const checkPath = "/grpc.health.v1.Health/Check";
+  const withHealth: Partial<ListenOptions> = {
+    maxBufferedBytes: 150_000,
+    onStream: (stream) => void record(stream), // Reads its requests.
+    routes: (router) => router.service(Health, {}),
+    byteStreams: new Map([[checkPath, async () => {}]]),
+  };
+
+  test.each([
+    [
+      "to a route in JSON",
+      { ":path": checkPath, "content-type": "application/json" },
+      half(60_000),
+    ],
+    ["to a route by gRPC", { ":path": checkPath }, frame(Buffer.alloc(60_000))],
+    [
+      "to a route by Connect's library",
+      { ":path": checkPath, "grpc-encoding": "gzip" },
+      half(60_000),
+    ],
+  ])("%s", async (_kind, headers, part) => {
+    await using server = await serving(withHealth);
+    const calls = callEach(server, [part, part, part], headers);
+    const { ":status": status, "grpc-status": code } = await Promise.race(
+      calls.map(({ response }) => response),
+    );
+    expect(code ?? status).toBe("content-type" in headers ? 429 : "8");
+    expect(server.listener.refusals.get("maxBufferedBytes")).toBe(1);
+    for (const call of calls) {
+      await call[Symbol.asyncDispose]();
+    }
+  });
+
+  test("to Process in JSON", async () => {
+    await using server = await serving(withHealth);
+    const part = half(60_000);
+    const calls = callEach(server, [part, part, part], {
+      "content-type": "application/connect+json",
+    });
+    await Promise.race(calls.map(({ http2 }) => once(http2, "close")));
+    expect(server.listener.refusals.get("maxBufferedBytes")).toBe(1);
+    for (const call of calls) {
+      await call[Symbol.asyncDispose]();
+    }
+  });
+
+  test.each([
+    ["through Connect's library", "application/json"],
+    ["as bytes", "application/grpc-web+proto"],
+  ])("over HTTP/1.1, %s", async (_how, type) => {
+    await using server = await serving(withHealth);
+    const head = `POST ${checkPath} HTTP/1.1\r\nhost: here\r\ncontent-type: ${type}\r\ncontent-length: 60010\r\n\r\n`;
+    const peers = Array.from({ length: 3 }, () => rawPeer(server.listener.port));
+    for (const peer of peers) {
+      peer.write(Buffer.from(head), frame(Buffer.alloc(60_004)).subarray(0, 60_005));
+    }
+    await Promise.race(peers.map(({ socket }) => once(socket, "close")));
+    expect(server.listener.refusals.get("maxBufferedBytes")).toBe(1);
+    for (const peer of peers) {
+      await peer[Symbol.asyncDispose]();
+    }
+  });
 });
 
 describe("while more than a quarter of the limit is buffered", () => {
@@ -350,10 +467,12 @@ describe("above the limit", () => {
     const streams = Array.from({ length: 4_000 }, (_, i) =>
       buffered.open(connectionBytes(`192.0.2.1:${i}`), holder),
     );
+    const sinceMs = performance.now();
     for (const stream of streams) {
       stream.hold(1);
     }
-    expect(looks).toBeLessThan(10 * streams.length);
+    const mostCounts = 2 + (performance.now() - sinceMs) / 15; // 256 streams per millisecond
+    expect(looks).toBeLessThanOrEqual(mostCounts * streams.length);
     buffered.stop();
   });
 
@@ -423,6 +542,33 @@ test("a stream that counts too many bytes ends in the same turn, and `fail` is c
   buffered.stop();
 });
 
+test("an ended stream that frees its bytes only after the next survey does not end another stream", async () => {
+  const limits = {
+    maxBufferedBytes: 100,
+    maxBufferedBytesPerConnection: 1000,
+    stalledMessageMs: 0,
+  };
+  const buffered = new BufferedBytes(limits);
+  const failed: string[] = [];
+  const open = (name: string, unreportedBytes: number, port: number) => {
+    const fail = () => {
+      failed.push(name);
+      if (failed.length === 2) {
+        queueMicrotask(() => slow.close()); // After this survey, and before any other.
+      }
+    };
+    const holder = { isWaitingForPeer: false, unreportedBytes, fail };
+    return buffered.open(connectionBytes(`192.0.2.${port}:1`), holder);
+  };
+  const slow = open("slow", 80, 1);
+  slow.count();
+  open("neighbour", 60, 2).count();
+  expect(failed).toEqual(["slow"]);
+  await expect.poll(() => failed.length).toBeGreaterThan(1);
+  expect(failed).toEqual(["slow", "slow"]);
+  buffered.stop();
+});
+
 test("another stream's bytes do not end a stream whose peer has read everything since the survey", () => {
   const limits = {
     maxBufferedBytes: 100,
@@ -438,7 +584,7 @@ test("another stream's bytes do not end a stream whose peer has read everything 
       hold: (bytes: number) => {
         holder.unreportedBytes = bytes;
       },
-      count: account.count,
+      count: () => account.count(),
     };
   };
   const reads = open("reads", 1);

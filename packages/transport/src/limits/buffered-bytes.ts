@@ -63,6 +63,11 @@ export interface ByteHolder {
   /** True while the stream waits for the rest of a message, which only the peer can send. */
   readonly isWaitingForPeer: boolean;
   /**
+   * Number of chunks received so far. A message stalls while it does not change. Default: a message stalls while the
+   * bytes reported with `hold` do not change.
+   */
+  readonly receivedChunks?: number | undefined;
+  /**
    * Bytes that the stream does not report with `hold`: bytes that the layers below it have read ahead, and bytes that
    * its peer has not read.
    */
@@ -122,22 +127,70 @@ export const maxPieces = 2_048;
 /** Maximum memory of the messages that are being inflated at the same time. */
 const maxInflatingBytes = 16 * 1024 * 1024;
 
-/** The account of a stream. */
-interface Entry {
+/** The part of `BufferedBytes` that accounts use. */
+interface Ledger {
+  readonly isTight: boolean;
+  hold(entry: Entry, bytes: number): void;
+  count(entry: Entry): void;
+  countWritten(entry: Entry): void;
+  inflateInTurn(inflation: Inflation): void;
+  close(entry: Entry): void;
+}
+
+/** The account of a stream. A class, so that the accounts of all streams share their functions. */
+class Entry implements ByteAccount {
   readonly holder: ByteHolder;
   readonly connection: ConnectionBytes;
   /** Bytes that the stream has reported with `hold`. */
-  held: number;
+  held = 0;
   /** Value of the holder's `unreportedBytes` when it was last counted. */
-  surveyed: number;
+  surveyed = 0;
   /**
    * The error with which `#end` ended the stream. The next survey clears it; by then, the stream should hold no bytes.
    */
-  ending: DmEnvRpcError | undefined;
-  /** Value of `held` at the last check for stalled messages. */
-  seen: number;
+  ending: DmEnvRpcError | undefined = undefined;
+  /** Value of the holder's `receivedChunks`, or else of `held`, at the last check for stalled messages. */
+  seen = 0;
   /** Number of checks in a row that found that no byte of the incomplete message has arrived. */
-  stalled: number;
+  stalled = 0;
+  readonly #ledger: Ledger;
+
+  constructor(holder: ByteHolder, connection: ConnectionBytes, ledger: Ledger) {
+    this.holder = holder;
+    this.connection = connection;
+    this.#ledger = ledger;
+  }
+
+  get isTight(): boolean {
+    return this.#ledger.isTight;
+  }
+
+  hold(bytes: number): void {
+    if (bytes !== this.held) {
+      this.#ledger.hold(this, bytes);
+    }
+  }
+
+  count(): void {
+    this.#ledger.count(this);
+  }
+
+  countWritten(): void {
+    this.#ledger.countWritten(this);
+  }
+
+  piece(): boolean {
+    this.connection.pieces += 1;
+    return this.connection.pieces <= maxPieces;
+  }
+
+  inflateInTurn(bytes: number, start: (finished: () => void) => void): void {
+    this.#ledger.inflateInTurn({ bytes, start });
+  }
+
+  close(): void {
+    this.#ledger.close(this);
+  }
 }
 
 /** A message that waits until it may be inflated. */
@@ -169,6 +222,8 @@ export class BufferedBytes {
   /** Bytes of the messages that are being inflated. */
   #inflating = 0;
 
+  readonly #ledger: Ledger;
+
   /** @param refusals Counts the streams that are ended. */
   constructor(limits: BufferLimits, refusals: RefusalCounts = new RefusalCounts()) {
     this.#limits = limits;
@@ -178,6 +233,20 @@ export class BufferedBytes {
       const everyMs = Math.max(1, stalledMessageMs / stallChecks);
       this.#timer = setInterval(() => this.#endStalled(), everyMs).unref();
     }
+    const buffered = this;
+    this.#ledger = {
+      get isTight() {
+        return buffered.#isTight;
+      },
+      hold: (entry, bytes) => this.#hold(entry, bytes),
+      count: (entry) => this.#count(entry),
+      countWritten: (entry) => this.#countWritten(entry),
+      inflateInTurn: (inflation) => {
+        this.#inflations.push(inflation);
+        this.#inflateNext();
+      },
+      close: (entry) => this.#close(entry),
+    };
   }
 
   /** Sum of the undelivered bytes. The bytes in the layers below are as of their last count. */
@@ -214,68 +283,51 @@ export class BufferedBytes {
 
   /** Opens the account of a stream. */
   open(connection: ConnectionBytes, holder: ByteHolder): ByteAccount {
-    const entry: Entry = {
-      holder,
-      connection,
-      held: 0,
-      surveyed: 0,
-      ending: undefined,
-      seen: 0,
-      stalled: 0,
-    };
+    const entry = new Entry(holder, connection, this.#ledger);
     this.#entries.add(entry);
     this.#surveyLater(calmMs);
-    const buffered = this;
-    return {
-      get isTight() {
-        return buffered.#isTight;
-      },
-      hold: (bytes) => {
-        if (bytes === entry.held || !this.#entries.has(entry)) {
-          return;
-        }
-        const more = bytes - entry.held;
-        entry.held = bytes;
-        this.#add(entry, more);
-        if (more > 0) {
-          this.#check(entry);
-        }
-      },
-      count: () => {
-        if (this.#entries.has(entry) && entry.ending === undefined && this.#refresh(entry) > 0) {
-          this.#check(entry);
-        }
-      },
-      countWritten: () => {
-        if (!this.#entries.has(entry) || entry.ending !== undefined) {
-          return;
-        }
-        if (this.#refresh(entry) > 0 && this.#bytes > this.#limits.maxBufferedBytes) {
-          this.#checkLater(0);
-        }
-      },
-      piece: () => {
-        connection.pieces += 1;
-        return connection.pieces <= maxPieces;
-      },
-      inflateInTurn: (bytes, start) => {
-        this.#inflations.push({ bytes, start });
-        this.#inflateNext();
-      },
-      close: () => {
-        if (this.#entries.delete(entry)) {
-          this.#add(entry, -bytesOf(entry));
-          entry.held = 0;
-          entry.surveyed = 0;
-        }
-      },
-    };
+    return entry;
   }
 
   /** Stops the surveys and the checks for stalled messages. */
   stop(): void {
     clearInterval(this.#timer);
     clearTimeout(this.#survey);
+  }
+
+  #hold(entry: Entry, bytes: number): void {
+    if (!this.#entries.has(entry)) {
+      return;
+    }
+    const more = bytes - entry.held;
+    entry.held = bytes;
+    this.#add(entry, more);
+    if (more > 0) {
+      this.#check(entry);
+    }
+  }
+
+  #count(entry: Entry): void {
+    if (this.#entries.has(entry) && entry.ending === undefined && this.#refresh(entry) > 0) {
+      this.#check(entry);
+    }
+  }
+
+  #countWritten(entry: Entry): void {
+    if (!this.#entries.has(entry) || entry.ending !== undefined) {
+      return;
+    }
+    if (this.#refresh(entry) > 0 && this.#bytes > this.#limits.maxBufferedBytes) {
+      this.#checkLater(0);
+    }
+  }
+
+  #close(entry: Entry): void {
+    if (this.#entries.delete(entry)) {
+      this.#add(entry, -bytesOf(entry));
+      entry.held = 0;
+      entry.surveyed = 0;
+    }
   }
 
   get #isTight(): boolean {
@@ -316,10 +368,10 @@ export class BufferedBytes {
       entry.connection.pieces = 0;
       this.#refresh(entry);
       const { ending } = entry;
-      entry.ending = undefined;
       if (ending !== undefined && bytesOf(entry) > 0) {
-        entry.holder.fail(ending); // The peer does not even read the end of the stream.
+        this.#end(entry, ending); // The peer does not even read the end of the stream.
       }
+      entry.ending = undefined;
     }
     this.#checkAll();
   }
@@ -439,10 +491,11 @@ export class BufferedBytes {
 
   #endStalled(): void {
     for (const entry of [...this.#entries]) {
-      const isStalled =
-        entry.held > 0 && entry.holder.isWaitingForPeer && entry.seen === entry.held;
+      // The bytes of a refused message are dropped, so a stream inside it holds none.
+      const received = entry.holder.receivedChunks ?? entry.held;
+      const isStalled = received > 0 && entry.holder.isWaitingForPeer && entry.seen === received;
       entry.stalled = isStalled ? entry.stalled + 1 : 0;
-      entry.seen = entry.held;
+      entry.seen = received;
       if (entry.stalled >= stallChecks) {
         this.#refusals.count("stalledMessageMs");
         entry.holder.fail(

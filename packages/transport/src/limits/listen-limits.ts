@@ -30,10 +30,16 @@ export class ListenLimitTable {
   /** Open streams on one HTTP/2 connection; clients queue or refuse further streams. Default 256. */
   readonly maxStreamsPerConnection: Limit = { default: 256, unit: "count", most: 2 ** 32 - 1 };
   /**
-   * Concurrent calls of `routes`, and of Process over HTTP/1.1; Process streams over HTTP/2 and WebSockets are not
-   * counted. Further calls are refused with RESOURCE_EXHAUSTED. Default 10,000.
+   * Concurrent streaming calls of `routes`, and of Process over HTTP/1.1; Process streams over HTTP/2 and WebSockets are
+   * not counted. Unary calls, such as health checks, have the same limit and are counted separately. Further calls are
+   * refused with RESOURCE_EXHAUSTED. Default 10,000.
    */
   readonly maxStreams: Limit = { default: 10_000, unit: "count" };
+  /**
+   * Part of `maxStreams` that one IPv4 address, or one IPv6 network of 64 bits, may use. Its further streams and calls
+   * are refused with RESOURCE_EXHAUSTED. Default 2,500.
+   */
+  readonly maxStreamsPerAddress: Limit = { default: 2_500, unit: "count" };
   /**
    * Requests per second from one IPv4 address, or one IPv6 network of 64 bits, with bursts of up to four seconds'
    * worth. New streams, calls and other HTTP requests share one budget; requests on streams have another. Steps and
@@ -52,9 +58,9 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request that Connect's library decodes: a request of `routes`, or over Connect or gRPC-Web in JSON or
-   * over HTTP/1.1. Keep the limit small: the library decodes a request into objects of up to 100 times its size before
-   * other limits apply. A service may set its own `readMaxBytes`. Default 256 KiB.
+   * Bytes of one request in JSON, over HTTP/1.1 or of `routes`. Keep the limit small: such a request is decoded into
+   * objects of up to 100 times its size before other limits apply. A service may set its own `readMaxBytes`.
+   * Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**

@@ -37,7 +37,7 @@ export interface WebSocketOptions {
   readonly isAllowed: OriginCheck;
   /** Returns the error for a connection above a limit; undefined if the connection is within all limits. */
   readonly refusal: (address: string) => DmEnvRpcError | undefined;
-  /** Number of the listener's connections from each network, over all protocols. */
+  /** Number of connections from each network, over all protocols and ports. */
   readonly byNetwork: NetworkCounts;
   readonly onStream: (stream: ServerStream) => void;
   /** Other protocols over WebSockets, by path. */
@@ -66,8 +66,6 @@ interface Acceptor extends Omit<WebSocketRoute, "accept"> {
 
 /** WebSockets of a listener. */
 export interface WebSockets {
-  /** Number of open WebSockets. */
-  readonly size: number;
   /** Handles an HTTP/1.1 upgrade request. */
   upgrade(request: IncomingMessage, network: Duplex, head: Buffer, peer: HttpPeer): void;
   /** Stops the pings. */
@@ -206,9 +204,6 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   };
 
   return {
-    get size() {
-      return open.size;
-    },
     upgrade(request, network, head, from) {
       const found = routes.get(request.url?.split("?", 1)[0] ?? "");
       if (found === undefined) {

@@ -6,6 +6,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { prefixBytes } from "../internal/envelope.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { ByteCall } from "./listen-options.ts";
+import type { RequestBytes } from "./request-bytes.ts";
 
 /** The HTTP request and response of a call that a `ByteStream` (a function that sends encoded responses) answers. */
 export interface ByteExchange extends ByteCall {
@@ -18,7 +19,7 @@ export interface ByteExchange extends ByteCall {
    *   one message.
    */
   read(most: number): Promise<Uint8Array>;
-  /** Ends the response with the last part of its body, or with trailers. */
+  /** Ends the response with the last part of its body, or with trailers. All later calls have no effect. */
   end(last: Uint8Array | undefined, trailers: Readonly<Record<string, string>>): void;
 }
 
@@ -29,10 +30,18 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
   readonly values: ContextValues;
   readonly contentType: string;
   protected readonly response: Response;
+  protected readonly requestBytes: RequestBytes;
   #gone: AbortController | undefined;
+  #hasEnded = false;
 
-  constructor(response: Response, headers: IncomingHttpHeaders, values: ContextValues) {
+  constructor(
+    response: Response,
+    headers: IncomingHttpHeaders,
+    requestBytes: RequestBytes,
+    values: ContextValues,
+  ) {
     this.response = response;
+    this.requestBytes = requestBytes;
     this.values = values;
     this.contentType = headers["content-type"] ?? "";
   }
@@ -53,7 +62,7 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
 
   /** True once the caller can receive nothing more. */
   get #isGone(): boolean {
-    return this.response.destroyed || this.response.closed;
+    return this.#hasEnded || this.response.destroyed || this.response.closed;
   }
 
   send(framed: Uint8Array): boolean {
@@ -84,6 +93,8 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
     this.begin();
     this.addTrailers(trailers);
     this.response.end(last);
+    this.#hasEnded = true;
+    this.#gone?.abort();
   }
 
   abstract read(most: number): Promise<Uint8Array>;
@@ -96,23 +107,30 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
 export function http1Exchange(
   request: IncomingMessage,
   response: ServerResponse,
+  requestBytes: RequestBytes,
   values: ContextValues,
 ): ByteExchange {
-  return new Http1Exchange(request, response, values);
+  return new Http1Exchange(request, response, requestBytes, values);
 }
 
 class Http1Exchange extends Exchange<ServerResponse> {
   readonly #request: IncomingMessage;
 
-  constructor(request: IncomingMessage, response: ServerResponse, values: ContextValues) {
-    super(response, request.headers, values);
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestBytes: RequestBytes,
+    values: ContextValues,
+  ) {
+    super(response, request.headers, requestBytes, values);
     this.#request = request;
   }
 
   async read(most: number): Promise<Uint8Array> {
     const body = new RequestBody(most);
+    const chunks = this.#request.iterator({ destroyOnReturn: false });
     try {
-      for await (const chunk of this.#request.iterator({ destroyOnReturn: false })) {
+      for await (const chunk of this.requestBytes.countRead(chunks, false)) {
         body.add(chunk);
       }
     } finally {
@@ -146,10 +164,11 @@ class Http1Exchange extends Exchange<ServerResponse> {
 export function http2Exchange(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
+  requestBytes: RequestBytes,
   values: ContextValues,
   extra: Readonly<Record<string, string>>,
 ): ByteExchange {
-  return new Http2Exchange(http2, headers, values, extra);
+  return new Http2Exchange(http2, headers, requestBytes, values, extra);
 }
 
 class Http2Exchange extends Exchange<ServerHttp2Stream> {
@@ -158,20 +177,22 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
   constructor(
     http2: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
+    requestBytes: RequestBytes,
     values: ContextValues,
     extra: Readonly<Record<string, string>>,
   ) {
-    super(http2, headers, values);
+    super(http2, headers, requestBytes, values);
     this.#extra = extra;
   }
 
   read(most: number): Promise<Uint8Array> {
-    const http2 = this.response;
+    const { response: http2, requestBytes } = this;
     const body = new RequestBody(most);
+    requestBytes.begin(false);
     return new Promise((resolve, reject) => {
       const onData = (chunk: Buffer): void => {
         try {
-          body.add(chunk);
+          body.add(requestBytes.read(chunk));
         } catch (error) {
           http2.off("data", onData);
           http2.resume(); // Drops the rest of the body.
@@ -183,7 +204,9 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
       http2.once("close", () =>
         reject(new DmEnvRpcError("CANCELLED", "the caller ended the call")),
       );
-    }).then(() => body.message());
+    })
+      .finally(() => requestBytes.end())
+      .then(() => body.message());
   }
 
   protected override begin(): void {

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingHttpHeaders } from "node:http";
-import { type CallProtocol, callProtocolOf, endsInTrailers } from "../http2/call-protocols.ts";
+import {
+  type CallProtocol,
+  callProtocolOf,
+  deadlinePassed,
+  endsInTrailers,
+  jsonProtocolOf,
+} from "../http2/call-protocols.ts";
 import { trailersOf } from "../http2/grpc-status.ts";
 import { fromConnectError } from "../internal/connect-errors.ts";
 import type { ByteExchange } from "./byte-exchanges.ts";
@@ -9,45 +15,69 @@ import type { ByteStream } from "./listen-options.ts";
 /** Maximum size of the one message in a request, in bytes. */
 const maxRequestBytes = 64 * 1024;
 
-/** Headers of compression and deadlines. Connect's own handler answers the requests that have one of them. */
-const unsupportedHeaders = [
-  "grpc-encoding",
-  "grpc-timeout",
-  "connect-content-encoding",
-  "connect-timeout-ms",
-  "content-encoding",
-];
+/** Headers of compression. Connect's own handler answers the requests that have one of them. */
+const unsupportedHeaders = ["grpc-encoding", "connect-content-encoding", "content-encoding"];
+
+/** The byte streams of a method. */
+export interface ByteStreams {
+  /** Answers requests in protobuf. */
+  readonly binary: ByteStream | undefined;
+  /** Answers requests in JSON. */
+  readonly json: ByteStream | undefined;
+}
+
+/** A byte stream that answers a request, and the protocol of its answer. */
+export interface ByteAnswer {
+  readonly stream: ByteStream;
+  readonly protocol: CallProtocol;
+}
 
 /**
- * Returns the protocol in which a byte stream answers a request. Returns undefined if the request is in JSON, may be
- * compressed or has a deadline: Connect's own handler must answer such a request.
+ * Returns the byte stream that answers a request. Returns undefined if the method has none for the request's format, or if
+ * the request may be compressed: Connect's own handler must answer such a request.
  */
-export function byteProtocolOf(
+export function byteAnswerOf(
+  { binary, json }: ByteStreams,
   httpVersion: 1 | 2,
   method: string | undefined,
   headers: IncomingHttpHeaders,
-): CallProtocol | undefined {
-  const protocol = callProtocolOf(headers);
+): ByteAnswer | undefined {
+  const inBinary = binary && callProtocolOf(headers);
+  const protocol = inBinary ?? (json && jsonProtocolOf(headers));
+  const stream = inBinary === undefined ? json : binary;
   const isSupported =
     method === "POST" &&
+    stream !== undefined &&
     protocol !== undefined &&
     (httpVersion === 2 || !endsInTrailers(protocol)) &&
     unsupportedHeaders.every((name) => headers[name] === undefined);
-  return isSupported ? protocol : undefined;
+  return isSupported ? { stream, protocol } : undefined;
 }
 
-/** Answers a call with a byte stream. */
+/**
+ * Answers a call with a byte stream.
+ *
+ * @param timeoutMs Time after which the call ends with DEADLINE_EXCEEDED; undefined if it has no deadline.
+ */
 export async function answerInBytes(
-  stream: ByteStream,
-  protocol: CallProtocol,
+  { stream, protocol }: ByteAnswer,
   exchange: ByteExchange,
+  timeoutMs: number | undefined,
 ): Promise<void> {
-  let failure: Error | undefined;
+  const end = (failure?: Error): void => {
+    const last = protocol.end(failure);
+    exchange.end(last, last === undefined ? trailersOf(failure) : {});
+  };
+  const deadline =
+    timeoutMs === undefined
+      ? undefined
+      : setTimeout(() => end(deadlinePassed(timeoutMs)), timeoutMs).unref();
   try {
     await stream(await exchange.read(maxRequestBytes), exchange);
+    end();
   } catch (error) {
-    failure = fromConnectError(error, "server");
+    end(fromConnectError(error, "server"));
+  } finally {
+    clearTimeout(deadline);
   }
-  const last = protocol.end(failure);
-  exchange.end(last, last === undefined ? trailersOf(failure) : {});
 }

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
-import { ReadAhead } from "../http2/read-ahead.ts";
+import type { Readable } from "node:stream";
 import { prefixBytes } from "../internal/envelope.ts";
 import {
   type BufferedBytes,
   type ByteAccount,
-  type ByteHolder,
   type ConnectionBytes,
   pieceBytes,
 } from "../limits/buffered-bytes.ts";
 import { processPath } from "../stream/process-path.ts";
 import { refuseForNow } from "./refusals.ts";
+import { RequestBytes } from "./request-bytes.ts";
+
+/** The account of a call of a route, and the bytes of its request. */
+export interface CallBytes {
+  readonly account: ByteAccount;
+  readonly requestBytes: RequestBytes;
+}
 
 /**
  * Opens the account of a call of a route. It counts the call's headers, and its undelivered bytes in both directions.
@@ -22,28 +27,13 @@ export function openCallAccount(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   rawHeaders: readonly string[],
-): ByteAccount {
+): CallBytes {
   const headerBytes = rawHeaders.reduce((sum, text) => sum + text.length, 0);
-  // A call of Process has many short requests, so only the smallest chunks are pieces. Other calls have few requests.
-  const isProcess = headers[":path"] === processPath;
-  let hasPiece = false;
-  const readAhead = new ReadAhead(http2, {
-    pieceBytes: isProcess ? prefixBytes : pieceBytes,
-    onGrowth: () => account.count(),
-    onPiece: () => {
-      const isFirst = !hasPiece; // The first small chunk may be the whole request.
-      hasPiece = true;
-      if (!isFirst && !account.piece()) {
-        http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-      }
-    },
-  });
   let failed = false;
   const account = buffered.open(connection, {
     isWaitingForPeer: false, // `idleStreamMs` ends a request that stalls.
     get unreportedBytes() {
-      const { readableLength, writableLength } = http2;
-      return headerBytes + readAhead.overheadBytes + readableLength + writableLength;
+      return headerBytes + requestBytes.bytes + http2.writableLength;
     },
     fail(error) {
       if (failed) {
@@ -58,16 +48,34 @@ export function openCallAccount(
       }
     },
   });
-  return account;
+  const requestBytes = countRequest(http2, headers[":path"], account, () =>
+    http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM),
+  );
+  return { account, requestBytes };
 }
 
-/** Returns the holder of an HTTP/1.1 connection's undelivered bytes. */
-export function bytesOfSocket(socket: Socket): ByteHolder {
-  return {
-    isWaitingForPeer: false,
-    get unreportedBytes() {
-      return socket.readableLength + socket.writableLength;
+/**
+ * Counts the bytes of a request as they arrive.
+ *
+ * @param onTooManyPieces Called when the request arrives in more pieces than an honest client sends.
+ */
+export function countRequest(
+  readable: Readable,
+  path: string | undefined,
+  account: ByteAccount,
+  onTooManyPieces: () => void,
+): RequestBytes {
+  let hasPiece = false;
+  return new RequestBytes(readable, {
+    // A call of Process has many short requests, so only the smallest chunks are pieces. Other calls have few requests.
+    pieceBytes: path === processPath ? prefixBytes : pieceBytes,
+    onGrowth: () => account.count(),
+    onPiece: () => {
+      const isFirst = !hasPiece; // The first small chunk may be the whole request.
+      hasPiece = true;
+      if (!isFirst && !account.piece()) {
+        onTooManyPieces();
+      }
     },
-    fail: () => socket.destroy(),
-  };
+  });
 }

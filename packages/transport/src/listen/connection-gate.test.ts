@@ -127,6 +127,19 @@ test("another flood makes the connections of its address wait longer", async () 
   expect(started).not.toContain("last");
 });
 
+test("of the connections that wait, only the given ones are dropped", async () => {
+  await using served = await gated();
+  const { gate, time, started } = served;
+  flood(gate, 3);
+  const kept = await served.open("kept");
+  const dropped = await served.open("dropped");
+  gate.drop(new Set([dropped.accepted]));
+  expect([kept.accepted.destroyed, dropped.accepted.destroyed]).toEqual([false, true]);
+  await once(dropped.accepted, "close");
+  time.advance(1_000);
+  expect(started).toEqual(["kept"]);
+});
+
 test("a connection that has waited for ten seconds is closed", async () => {
   await using served = await gated();
   const { gate, time, started } = served;

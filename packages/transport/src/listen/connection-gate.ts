@@ -104,6 +104,15 @@ export class ConnectionGate {
     flooder.lastFloodMs = this.#time.now();
   }
 
+  /** Closes those of the given connections that wait. */
+  drop(sockets: ReadonlySet<Socket>): void {
+    for (const { waiting } of this.#flooders.values()) {
+      for (const { socket } of waiting.filter((connection) => sockets.has(connection.socket))) {
+        socket.destroy(); // Its "close" removes it from `waiting`.
+      }
+    }
+  }
+
   /** Closes the connections that wait, and all connections that arrive later. */
   close(): void {
     this.#isClosed = true;
@@ -170,10 +179,11 @@ export class ConnectionGate {
       },
       fail: () => socket.destroy(),
     });
-    socket.once("close", account.close);
+    const close = (): void => account.close();
+    socket.once("close", close);
     return () => {
-      account.close();
-      socket.off("close", account.close);
+      close();
+      socket.off("close", close);
       socket.off("readable", onReadable);
       if (peeked.length > 0) {
         socket.unshift(peeked);

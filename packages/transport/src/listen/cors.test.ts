@@ -85,7 +85,8 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     const controller = new AbortController();
     const watch = health.watch({}, { signal: controller.signal })[Symbol.asyncIterator]();
     await watch.next();
-    const error = await health.check({}).then(
+    const second = health.watch({})[Symbol.asyncIterator]();
+    const error = await second.next().then(
       () => undefined,
       (thrown: unknown) => ConnectError.from(thrown),
     );

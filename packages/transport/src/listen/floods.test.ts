@@ -3,6 +3,7 @@
 import { once } from "node:events";
 import { type ClientHttp2Stream, constants } from "node:http2";
 import { connect as connectTls } from "node:tls";
+import { Health } from "@dm-env-rpc/protocol/health";
 import {
   emptySettings,
   frameFlags,
@@ -16,13 +17,16 @@ import { expect, test } from "vitest";
 import { openConnectStream } from "../open/open-connect-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import type { OpenedStream } from "../open/opened-stream.ts";
+import type { ServerStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { authority, serverPair } from "../testing/certificates.ts";
+import { floodUntilWaiting } from "../testing/flooding.ts";
 import { answerOf, named } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
 import { type RawPeer, rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
+import type { ListenOptions } from "./listen-options.ts";
 
 /** DATA on stream 0, which is a connection error. */
 const violation = http2Frame(frameTypes.data, 0, 0, Buffer.of(0));
@@ -60,34 +64,21 @@ async function until(holds: () => boolean): Promise<void> {
   }
 }
 
-/**
- * Floods too often, and returns a stream that is opened afterwards and waits. The listener forgets floods after four
- * seconds. If the machine pauses for that long, this function floods again.
- */
-async function waiting(
+/** Floods until a stream waits; returns the stream's opening. */
+function waiting(
   server: Serving,
   flood: () => Promise<void>,
   open: () => Promise<OpenedStream> = () => openStream(server.address),
 ): Promise<{ readonly opening: Promise<OpenedStream> }> {
-  const waits = () => server.listener.refusals.get("maxFloodsPerAddress");
-  for (;;) {
-    for (let floods = 0; floods <= maxFloodsPerAddress; floods++) {
-      await flood();
-    }
-    expect(waits()).toBeUndefined();
-    let isOpen = false;
-    const opening = open().then((stream) => {
-      isOpen = true;
-      return stream;
-    });
-    await until(() => isOpen || waits() !== undefined);
-    if (waits() !== undefined) {
-      expect(waits()).toBe(1);
-      return { opening };
-    }
-    record(await server.next());
-    await (await opening).close();
-  }
+  return floodUntilWaiting(server.listener, {
+    maxFloodsPerAddress,
+    flood,
+    open,
+    async close(stream) {
+      record(await server.next());
+      await stream.close();
+    },
+  });
 }
 
 test("after too many connections that break HTTP/2, a new connection waits, and open connections continue", async () => {
@@ -129,6 +120,36 @@ test("connections that open more streams than maxStreamsPerConnection count as f
   echo(await server.next());
   late.send(named("patient"));
   await visitor.seen("message");
+});
+
+test("connections that open and reset streams until HTTP/2 fails count as floods", async () => {
+  await using server = await serving({
+    onStream: echo,
+    maxFloodsPerAddress,
+    maxStreamsPerConnection: 10_000,
+  });
+  const opened = headersOfCall(processPath);
+  const canceled = Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL);
+  const flood = async (): Promise<void> => {
+    await using peer = rawPeer(server.listener.port);
+    const closed = once(peer.socket, "close");
+    const calls = Array.from({ length: 4_000 }, (_, i) => [
+      http2Frame(frameTypes.headers, frameFlags.endHeaders, 2 * i + 1, opened),
+      http2Frame(frameTypes.rstStream, 0, 2 * i + 1, canceled),
+    ]);
+    peer.write(preface, emptySettings, ...calls.flat());
+    await closed;
+  };
+  const { opening } = await floodUntilWaiting(server.listener, {
+    maxFloodsPerAddress,
+    flood,
+    open: () => openStream(server.address),
+    close: (stream) => stream.close(),
+  });
+  const late = record(await opening);
+  (await opening).send(named("patient"));
+  await late.seen("message");
+  await (await opening).close();
 });
 
 test("agents whose last GOAWAY names their own stream, as that of grpc-go does, do not count as floods", async () => {
@@ -245,6 +266,30 @@ test("calls to unknown paths count for maxRequestsPerSecond, and a connection on
   expect([...statuses]).toEqual([404, 429]);
 });
 
+test("a connection on which thousands of calls are admitted, but refused later, is ended", async () => {
+  const path = "/grpc.health.v1.Health/Check";
+  await using server = await serving({
+    routes: (router) => router.service(Health, { check: () => ({}) }),
+    byteStreams: new Map([[path, async () => {}]]),
+    onCall: (call) => () => call.refused(),
+  });
+  await using call = rawCall(server.address);
+  const served = record(await server.next());
+  const type = { "content-type": "application/grpc", te: "trailers" };
+  // As many as it takes: refusals that arrive slowly do not count.
+  while (!call.session.destroyed) {
+    const refused = Array.from({ length: 200 }, async () => {
+      const stream = call.session.request({ ":method": "POST", ":path": path, ...type }).resume();
+      stream.on("error", () => {});
+      stream.end(frame(Buffer.alloc(0)));
+      await new Promise((resolve) => stream.once("close", resolve)); // `once` rejects at an error.
+    });
+    await Promise.all(refused);
+  }
+  expect(await served.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  await until(() => reported(server).includes("calls that were refused"));
+});
+
 test.each([
   ["gRPC", openStream],
   ["Connect", openConnectStream],
@@ -328,4 +373,110 @@ test("a client whose canceled calls arrive together with its next calls does not
   peer.write(Buffer.concat([...rounds.flat(), stillHere]));
   await served.seen("message");
   expect(server.errors).toEqual([]);
+});
+
+/** Counts the streams that start, and the most that start between two turns of the event loop. */
+function countStarts(): Pick<ListenOptions, "onStream"> & { all: number; most: number } {
+  let inTurn = 0;
+  const starts = {
+    all: 0,
+    most: 0,
+    onStream: (stream: ServerStream) => {
+      if (inTurn === 0) {
+        setImmediate(() => {
+          starts.most = Math.max(starts.most, inTurn);
+          inTurn = 0;
+        });
+      }
+      inTurn += 1;
+      starts.all += 1;
+      echo(stream);
+    },
+  };
+  return starts;
+}
+
+test("1,000 calls that a client opens at once start in turns, and all are answered", async () => {
+  const starts = countStarts();
+  await using server = await serving({ ...starts, maxStreamsPerConnection: 1_001 });
+  await using call = rawCall(server.address);
+  await call.response;
+  const answers = Array.from({ length: 1_000 }, async (_, i) => {
+    const stream = call.session.request({
+      ":method": "POST",
+      ":path": processPath,
+      "content-type": "application/grpc",
+    });
+    const name = `agent ${i}`;
+    const isEmpty = i % 2 === 0; // Its end arrives in a DATA frame of its own, while it waits.
+    stream.end(isEmpty ? undefined : frame(bytesOf(named(name))));
+    const status = once(stream, "trailers").then(([trailers]) => trailers["grpc-status"]);
+    const answer = Buffer.concat(await stream.toArray());
+    return [isEmpty || answer.includes(name), await status];
+  });
+  expect(new Set((await Promise.all(answers)).map(String))).toEqual(new Set(["true,0"]));
+  expect(starts.all).toBe(1_001);
+  // 32 as their headers arrive, and 32 before the test's own task of the same turn.
+  expect(starts.most).toBeLessThanOrEqual(64);
+  expect(server.errors).toEqual([]);
+});
+
+test("200 unary calls with empty messages that a client opens at once are all answered", async () => {
+  await using server = await serving({
+    routes: (router) => router.service(Health, { check: () => ({}) }),
+    maxStreamsPerConnection: 201,
+  });
+  await using call = rawCall(server.address);
+  const served = record(await server.next());
+  const answers = Array.from({ length: 200 }, async () => {
+    const stream = call.session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Check",
+      "content-type": "application/proto",
+    });
+    stream.resume().end();
+    const [{ ":status": status }] = await once(stream, "response");
+    return status;
+  });
+  expect(new Set(await Promise.all(answers))).toEqual(new Set([200]));
+  expect(served.events).toEqual([]);
+  expect(server.errors).toEqual([]);
+});
+
+test("calls that are opened and reset at once do not start", async () => {
+  const starts = countStarts();
+  await using server = await serving(starts);
+  await using peer = rawPeer(server.listener.port);
+  peer.write(startOfCall);
+  await until(() => starts.all === 1);
+  const opened = headersOfCall(processPath);
+  const canceled = Buffer.of(0, 0, 0, constants.NGHTTP2_CANCEL);
+  const calls = Array.from({ length: 500 }, (_, i) => [
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, 2 * i + 3, opened),
+    http2Frame(frameTypes.rstStream, 0, 2 * i + 3, canceled),
+  ]);
+  const last = http2Frame(frameTypes.headers, frameFlags.endHeaders, 2_001, opened);
+  const alive = http2Frame(frameTypes.data, 0, 2_001, frame(bytesOf(named("still here"))));
+  const echoed = once(peer.socket, "data");
+  peer.write(...calls.flat(), last, alive);
+  await echoed;
+  await until(() => server.listener.streams === 2);
+  expect(starts.all).toBeLessThan(250);
+  expect(server.errors).toEqual([]);
+});
+
+test("the streams of a lost connection end with the same error", async () => {
+  await using server = await serving();
+  await using peer = rawPeer(server.listener.port);
+  const further = [3, 5].map((id) =>
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, headersOfCall(processPath)),
+  );
+  peer.write(startOfCall, ...further);
+  const streams = [await server.next(), await server.next(), await server.next()];
+  const closed = streams.map((stream) => record(stream).closed);
+  peer.socket.destroy();
+  const [first, second, third] = await Promise.all(closed);
+  expect(first).toMatchObject({ code: "UNAVAILABLE", origin: "connection" });
+  expect(second).toBe(first);
+  expect(third).toBe(first);
 });

@@ -12,8 +12,7 @@ const farewellMs = 1_000;
 export interface Http1Limits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
-  /** Returns the number of HTTP/2 connections and WebSockets. */
-  readonly others: () => number;
+  /** Number of connections from each network, over all protocols and ports. */
   readonly byNetwork: NetworkCounts;
   /** Counts refused connections. */
   readonly refusals: RefusalCounts;
@@ -33,10 +32,6 @@ export class Http1Connections {
 
   constructor(limits: Http1Limits) {
     this.#limits = limits;
-  }
-
-  get count(): number {
-    return this.#counted.size;
   }
 
   /** Counts a connection, or refuses it. */
@@ -64,8 +59,8 @@ export class Http1Connections {
   }
 
   #limitMet(address: string): "maxConnections" | "maxConnectionsPerAddress" | undefined {
-    const { maxConnections, maxConnectionsPerAddress, others, byNetwork } = this.#limits;
-    if (this.#counted.size + others() >= maxConnections) {
+    const { maxConnections, maxConnectionsPerAddress, byNetwork } = this.#limits;
+    if (byNetwork.total >= maxConnections) {
       return "maxConnections";
     }
     return byNetwork.of(address) >= maxConnectionsPerAddress

@@ -123,17 +123,30 @@ const http2Preface = Buffer.from("PRI");
  * Creates the server that accepts connections. Each connection is paused until the gate starts it. Over TLS, the
  * handshake (ALPN) distinguishes HTTP/2 from HTTP/1.1.
  *
+ * @param hasRoom Returns false if a further connection is closed at once.
  * @param onConnection Called when the connection may be read.
  */
 export function createFrontServer(
   gate: ConnectionGate,
+  hasRoom: () => boolean,
   onConnection: (socket: Socket) => void,
 ): Server {
-  return createNetServer({ pauseOnConnect: true }, (socket) => {
+  const server = createNetServer({ pauseOnConnect: true }, (socket) => {
     // This handler is never removed, because the socket may fail while no HTTP server handles its errors.
     socket.on("error", () => socket.destroy());
-    gate.admit(socket, () => onConnection(socket));
+    if (!hasRoom()) {
+      socket.destroy();
+      return;
+    }
+    gate.admit(socket, () => {
+      if (server.listening) {
+        onConnection(socket);
+      } else {
+        socket.destroy();
+      }
+    });
   });
+  return server;
 }
 
 /**

@@ -28,15 +28,20 @@ export interface RouteCall {
   readonly path: string;
   /** The object that `peerOfCall` returns for this call. */
   readonly peer: Peer;
+  /**
+   * Counts the call as refused, as if `onCall` had thrown an error. Call it at most once. The listener ends a
+   * connection with thousands of refused calls.
+   */
+  refused(): void;
 }
 
 /** A `ByteStream`'s side of the call that it answers. */
 export interface ByteCall {
   readonly values: ContextValues;
-  /** Aborts when the caller disconnects. */
+  /** Aborts when the call ends: its caller disconnects, or its deadline passes. */
   readonly signal: AbortSignal;
   /**
-   * Sends a response: its protobuf, framed by `envelope`. The bytes must not change afterwards.
+   * Sends a response: its protobuf or JSON, framed by `envelope`. The bytes must not change afterwards.
    *
    * @returns False if the caller reads too slowly: await `drained` before the next response.
    */
@@ -53,7 +58,7 @@ export interface ByteCall {
  * is encoded once. The call ends when the promise settles. If the promise rejects, the call
  * ends with its error.
  *
- * @param request The request in protobuf.
+ * @param request The request in protobuf, or in JSON for one of `jsonStreams`.
  */
 export type ByteStream = (request: Uint8Array, call: ByteCall) => Promise<void>;
 
@@ -105,17 +110,19 @@ export interface ListenOptions extends Partial<ListenLimits> {
    */
   readonly allowedOrigins?: readonly string[] | undefined;
   /**
-   * Byte streams, by the path of their method in `routes`. They answer requests that are binary and uncompressed and
-   * have no deadline. Default: none.
+   * Byte streams, by the path of their method in `routes`. They answer requests that are binary and uncompressed.
+   * Default: none.
    */
   readonly byteStreams?: ReadonlyMap<string, ByteStream> | undefined;
+  /** Like `byteStreams`, for requests in JSON. Default: none. */
+  readonly jsonStreams?: ReadonlyMap<string, ByteStream> | undefined;
   /** Accepts WebSockets of other protocols, by path. Default: none. */
   readonly webSockets?: ReadonlyMap<string, WebSocketRoute> | undefined;
   /** Files to serve to pages, by path, such as `/page.js`. Default: none. */
   readonly files?: ReadonlyMap<string, ServedFile> | undefined;
   /**
-   * Count of undelivered bytes that several listeners share, with limits of its own. The caller must call its `stop`.
-   * Default: the listener counts only its own bytes, with its own limits.
+   * Count of undelivered bytes, with limits of its own, for a caller that opens further accounts. The caller must call
+   * its `stop`. Default: the listener counts its own bytes, with its own limits.
    */
   readonly buffered?: BufferedBytes | undefined;
   /** Codecs of both directions. Default: tensor-codec's codecs with their default limits. */
@@ -134,6 +141,9 @@ export interface CloseOptions {
   readonly graceMs?: number | undefined;
 }
 
+/** Options of `Listener.addPort`. */
+export type PortOptions = Pick<ListenOptions, "port" | "onStream">;
+
 /** A port that accepts Process streams. */
 export interface Listener extends AsyncDisposable {
   /** Host as passed to `listen`. */
@@ -150,6 +160,14 @@ export interface Listener extends AsyncDisposable {
   readonly bufferedBytes: number;
   /** For each limit that was exceeded, the number of connections, streams and calls that it has refused or ended. */
   readonly refusals: ReadonlyMap<string, number>;
+  /**
+   * Listens on a further port for Process streams, with the same host, TLS, origins and codecs. The limits of this
+   * listener apply to the connections of all its ports together: their number, their rates, their floods and their
+   * undelivered bytes. Close the further ports before this listener.
+   *
+   * @throws DmEnvRpcError if the port cannot be listened on.
+   */
+  addPort(options: PortOptions): Promise<Listener>;
   /**
    * Refuses new connections and streams, waits until the open streams have ended or `graceMs` have
    * passed, then ends the streams that are still open. Idempotent. Resolves when every socket is closed.

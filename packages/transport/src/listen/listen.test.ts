@@ -16,6 +16,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { openStream } from "../open/open-stream.ts";
 import { errorOf } from "../testing/error-of.ts";
+import { floodUntilWaiting } from "../testing/flooding.ts";
 import { answerOf, named, nameOf } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
@@ -264,11 +265,15 @@ describe("hostile connections", () => {
         idleConnectionMs: 0,
         [limit]: 20,
       });
-      await using peer = rawPeer(server.listener.port);
-      peer.write(callForgotten);
-      const served = record(await server.next());
-      peer.socket.destroy();
-      const error = errorOf(await served.closed);
+      const next = server.next();
+      let stream: Awaited<typeof next> | undefined;
+      // If the machine pauses, a connection is closed as idle before its call arrives.
+      while (stream === undefined) {
+        await using peer = rawPeer(server.listener.port);
+        peer.write(callForgotten);
+        stream = await Promise.race([next, once(peer.socket, "close").then(() => undefined)]);
+      }
+      const error = errorOf(await record(stream).closed);
       expect(error.code).toBe("UNAVAILABLE");
       expect(error.message).toContain("did not answer");
       await until(() => server.listener.connections === 0);
@@ -428,6 +433,86 @@ describe("hostile connections", () => {
     expect(call.session.remoteSettings.maxConcurrentStreams).toBe(2);
     call.http2.write(frame(bytesOf(named("a"))));
     await served.seen("message");
+  });
+});
+
+describe("a further port of a listener", () => {
+  test.each(["maxConnections", "maxConnectionsPerAddress"])(
+    "has no connections of its own beside %s",
+    async (limit) => {
+      await using server = await serving({ [limit]: 2, onStream: echo });
+      const { listener } = server;
+      await using further = await listener.addPort({ onStream: echo });
+      const open = (port: number) => openStream(`127.0.0.1:${port}`);
+      await using first = await open(listener.port);
+      await using second = await open(further.port);
+      const client = record(second);
+      for (const port of [listener.port, further.port]) {
+        const refused = await open(port).then(
+          async (stream) => {
+            const seen = record(stream);
+            stream.send(named("one more"));
+            const answered = seen.seen("message").then(() => new Error("answered"));
+            return (await Promise.race([seen.closed, answered])) as Error;
+          },
+          (error: Error) => error,
+        );
+        expect(refused.message).toContain(`${limit}:`);
+      }
+      second.send(named("still here"));
+      await client.seen("message");
+      await first.close();
+      await until(() => listener.connections === 0 && further.connections === 1);
+      await using third = await open(further.port);
+      third.send(named("again"));
+      await record(third).seen("message");
+    },
+  );
+
+  test("closes alone: connections to the first port continue, and new ones are accepted", async () => {
+    await using server = await serving();
+    const further = await server.listener.addPort({ onStream: echo });
+    await further.close({ graceMs: 0 });
+    await expect(openStream(`127.0.0.1:${further.port}`)).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+    });
+    await using stream = await openStream(server.address);
+    const client = record(stream);
+    echo(await server.next());
+    stream.send(named("here"));
+    await client.seen("message");
+  });
+
+  test("closes its connections that wait because of floods on any port", async () => {
+    const maxFloodsPerAddress = 1;
+    await using server = await serving({ maxFloodsPerAddress });
+    const further = await server.listener.addPort({ onStream: echo });
+    const dial = (port: number): Socket =>
+      connectTcp(port, "127.0.0.1")
+        .on("error", () => {})
+        .resume();
+    const violation = http2Frame(frameTypes.data, 0, 0, Buffer.of(0));
+    const { opening } = await floodUntilWaiting(server.listener, {
+      maxFloodsPerAddress,
+      // Floods on the first port count for the further port, too.
+      async flood() {
+        const socket = dial(server.listener.port);
+        socket.write(Buffer.concat([preface, emptySettings, violation]));
+        await once(socket, "close");
+      },
+      async open() {
+        const socket = dial(further.port);
+        socket.write(Buffer.concat([preface, emptySettings]));
+        await Promise.race([
+          new Promise((resolve) => socket.once("data", resolve)),
+          new Promise((resolve) => socket.once("close", resolve)),
+        ]);
+        return socket;
+      },
+      close: async (socket) => void socket.destroy(),
+    });
+    await further.close({ graceMs: 600_000 });
+    expect((await opening).bytesRead).toBe(0); // It was never served.
   });
 });
 

@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders, ServerHttp2Session, ServerHttp2Stream } from 
 import type { Server, Socket } from "node:net";
 import { Environment } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { createProcessHandler } from "../connect/connect-stream.ts";
 import { createBufferPool } from "../http2/buffer-pool.ts";
 import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
@@ -11,11 +12,13 @@ import { RefusalCounts } from "../internal/refusal-counts.ts";
 import { RequestRates } from "../internal/request-rates.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
-import { listenLimits } from "../limits/listen-limits.ts";
+import { type ListenLimits, listenLimits } from "../limits/listen-limits.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
+import { jsonResponses, requestOfJson } from "../stream/json-messages.ts";
 import { openCallAccount } from "./call-bytes.ts";
 import { ConnectionGate } from "./connection-gate.ts";
+import { ConnectionWindows } from "./connection-windows.ts";
 import { corsHeaders } from "./cors.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from "./http2-server.ts";
@@ -24,7 +27,8 @@ import { originCheck } from "./origins.ts";
 import { peerOf, peerOfSocket, processProtocolOf } from "./process-call.ts";
 import { refuseCall, refuseForNow, refuseOrigin, unsupportedEncoding } from "./refusals.ts";
 import type { Routes } from "./routes.ts";
-import { ServerConnections } from "./server-connections.ts";
+import { type ServerConnection, ServerConnections } from "./server-connections.ts";
+import { StreamTurns } from "./stream-turns.ts";
 
 const defaultHost = "127.0.0.1";
 
@@ -40,13 +44,56 @@ const spareSockets = 256;
 /**
  * Listens for Process streams and for the calls of `routes`.
  *
- * Calls of Process over HTTP/2 by gRPC, Connect and gRPC-Web in protobuf use this package's own framing. Calls in JSON
- * and over HTTP/1.1 go through Connect's library, and `onStream` receives their streams, too.
+ * Calls of Process over HTTP/2 by gRPC, Connect and gRPC-Web use this package's own framing. Calls over HTTP/1.1 go
+ * through Connect's library, and `onStream` receives their streams, too.
  *
  * @throws DmEnvRpcError if the port cannot be listened on, or a certificate cannot be used.
  * @throws RangeError if a limit is out of range, or an allowed origin is malformed.
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
+  const limits = listenLimits(options);
+  return await listenOn(options, limits, shareCounts(options, limits), true);
+}
+
+/** Counts that the ports of a listener share, so that its limits apply to all ports together. */
+interface SharedCounts {
+  readonly refusals: RefusalCounts;
+  readonly buffered: BufferedBytes;
+  readonly rates: RequestRates;
+  readonly byNetwork: NetworkCounts;
+  readonly windows: ConnectionWindows;
+  readonly turns: StreamTurns;
+  readonly gate: ConnectionGate;
+  /** Number of open sockets. */
+  sockets: number;
+}
+
+function shareCounts(options: ListenOptions, limits: ListenLimits): SharedCounts {
+  const refusals = new RefusalCounts();
+  const buffered = options.buffered ?? new BufferedBytes(limits, refusals);
+  return {
+    refusals,
+    buffered,
+    rates: new RequestRates(limits.maxRequestsPerSecond, { refusals }),
+    byNetwork: new NetworkCounts(),
+    windows: new ConnectionWindows(),
+    turns: new StreamTurns(),
+    gate: new ConnectionGate({ ...limits, buffered, refusals }),
+    sockets: 0,
+  };
+}
+
+/**
+ * Listens on one port.
+ *
+ * @param isFirst True for a listener's first port, which closes what the ports share.
+ */
+async function listenOn(
+  options: ListenOptions,
+  limits: ListenLimits,
+  shared: SharedCounts,
+  isFirst: boolean,
+): Promise<Listener> {
   // Clients load this module, too, so the libraries that only a listener needs are imported only here.
   const [{ acceptWebSockets }, { createRoutes }] = await Promise.all([
     import("./accept-web-sockets.ts"),
@@ -54,14 +101,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   ]);
   const host = options.host ?? defaultHost;
   const onError = options.onError ?? (() => {});
-  const limits = listenLimits(options);
+  const { refusals, buffered, rates, byNetwork, windows, turns, gate } = shared;
   const { maxConnections, maxConnectionsPerAddress, maxMessageBytes } = limits;
   const { pingIntervalMs, idleConnectionMs } = limits;
-  const codecs = options.codecs ?? defaultCodecs();
+  const codecs = options.codecs ?? { ...defaultCodecs(), request: createArrivingRequestCodec() };
   const pool = createBufferPool(pooledBytes);
-  const refusals = new RefusalCounts();
-  const buffered = options.buffered ?? new BufferedBytes(limits, refusals);
-  const rates = new RequestRates(limits.maxRequestsPerSecond, { refusals });
   let streams = 0;
   const countStream = (): (() => void) => {
     streams += 1;
@@ -72,24 +116,23 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 
   const http2 = createHttp2Server(limits.maxStreamsPerConnection, options.tls);
   const isAllowed = originCheck(options.allowedOrigins ?? [], options.tls !== undefined);
-  const byNetwork = new NetworkCounts();
-  const gate = new ConnectionGate({ ...limits, buffered, refusals });
-  const connections: ServerConnections = new ServerConnections({
+  const connections = new ServerConnections({
     maxConnections,
     maxConnectionsPerAddress,
     maxStreamsPerConnection: limits.maxStreamsPerConnection,
-    others: () => webSockets.size + http1.count,
+    maxFloodsPerAddress: limits.maxFloodsPerAddress,
     byNetwork,
+    windows,
+    turns,
     refusals,
     pingIntervalMs,
     idleConnectionMs,
     onFlood: (address) => gate.countFlood(address),
     onError,
   });
-  const http1: Http1Connections = new Http1Connections({
+  const http1 = new Http1Connections({
     maxConnections,
     maxConnectionsPerAddress,
-    others: () => webSockets.size + connections.count,
     byNetwork,
     refusals,
     onError,
@@ -113,7 +156,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     isAllowed,
     // A connection above a limit is not counted in `refusals` here, because `http1.add` has counted it already.
     refusal: (address) => {
-      if (connections.count + webSockets.size + http1.count >= maxConnections) {
+      if (byNetwork.total >= maxConnections) {
         return tooManyConnections("", "maxConnections", maxConnections);
       }
       return byNetwork.of(address) < maxConnectionsPerAddress
@@ -136,10 +179,11 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       options.routes?.(router);
     },
     byteStreams: options.byteStreams ?? new Map(),
+    jsonStreams: options.jsonStreams ?? new Map(),
     files: options.files ?? new Map(),
     maxRequestBytes,
     idleConnectionMs,
-    maxCalls: limits.maxStreams,
+    limits,
     rates,
     refusals,
     idleCallMs: limits.idleStreamMs,
@@ -151,9 +195,17 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       http1.release(request.socket);
       webSockets.upgrade(request, network, head, peerOfSocket(request.socket));
     },
+    onFlood: (address) => gate.countFlood(address),
     onError,
   });
 
+  const inProtobuf = { encoder: codecs.response, maxMessageBytes };
+  const inJson = {
+    encoder: jsonResponses(codecs.response),
+    convert: requestOfJson,
+    maxMessageBytes: maxRequestBytes,
+    messageLimit: requestLimit,
+  };
   const onHttp2Stream = (
     http2: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -168,6 +220,14 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     }
     connection.streamOpened(http2);
     http2.once("close", connection.streamClosed);
+    connection.startStream(http2, () => startStream(http2, headers, rawHeaders, connection));
+  };
+  const startStream = (
+    http2: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    rawHeaders: string[],
+    connection: ServerConnection,
+  ): void => {
     const tooMany = rates.refusal(connection.address);
     if (tooMany !== undefined) {
       connection.streamRefused();
@@ -176,9 +236,10 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     }
     const protocol = processProtocolOf(headers);
     if (protocol === undefined) {
-      const account = openCallAccount(buffered, connection.buffered, http2, headers, rawHeaders);
-      http2.once("close", account.close);
-      routes.handle(http2, headers, rawHeaders, connection);
+      const { buffered: held } = connection;
+      const { account, requestBytes } = openCallAccount(buffered, held, http2, headers, rawHeaders);
+      http2.once("close", () => account.close());
+      routes.handle(http2, headers, rawHeaders, connection, requestBytes);
       return;
     }
     if (!isAllowed(headers)) {
@@ -201,8 +262,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
         responseHeaders: corsHeaders(headers, isAllowed),
         side: "server",
         decoder: codecs.request,
-        encoder: codecs.response,
-        maxMessageBytes,
+        ...(protocol.isJson ? inJson : inProtobuf),
         pool,
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
@@ -221,13 +281,21 @@ export async function listen(options: ListenOptions): Promise<Listener> {
   };
   http2.on("unknownProtocol", onHttp1);
   const onConnection = (socket: Socket): void => void http2.emit("connection", socket);
+  const maxSockets = maxConnections + spareSockets;
   const server = createFrontServer(
     gate,
+    () => shared.sockets < maxSockets,
     options.tls === undefined
       ? (socket) => sniff(socket, onConnection, onHttp1, idleConnectionMs)
       : onConnection,
   );
-  server.maxConnections = maxConnections + spareSockets;
+  server.maxConnections = maxSockets;
+  server.on("connection", (socket: Socket) => {
+    shared.sockets += 1;
+    socket.once("close", () => {
+      shared.sockets -= 1;
+    });
+  });
   const sockets = trackSockets(server, http2, pingIntervalMs);
 
   const path = listenPath(host, options.tls !== undefined);
@@ -237,8 +305,9 @@ export async function listen(options: ListenOptions): Promise<Listener> {
     limits.listenBacklog,
   );
   server.on("error", onError);
-  const close = createClose(server, gate, connections, routes, sockets, () => {
-    if (options.buffered === undefined) {
+  const closeGate = (): void => (isFirst ? gate.close() : gate.drop(sockets));
+  const close = createClose(server, closeGate, connections, routes, sockets, () => {
+    if (isFirst && options.buffered === undefined) {
       buffered.stop();
     }
     webSockets.stop();
@@ -260,9 +329,15 @@ export async function listen(options: ListenOptions): Promise<Listener> {
       return buffered.bytes;
     },
     refusals: refusals.byLimit,
+    addPort: (further) => listenOn({ ...portOptions(options), ...further }, limits, shared, false),
     close,
     [Symbol.asyncDispose]: () => close(),
   };
+}
+
+/** Returns the options of a listener that also apply to its further ports. */
+function portOptions({ host, tls, allowedOrigins, codecs, onError }: ListenOptions) {
+  return { host, tls, allowedOrigins, codecs, onError };
 }
 
 /**
@@ -289,7 +364,7 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
  */
 function createClose(
   server: Server,
-  gate: ConnectionGate,
+  closeGate: () => void,
   connections: ServerConnections,
   routes: Pick<Routes, "drain">,
   sockets: ReadonlySet<Socket>,
@@ -325,7 +400,7 @@ function createClose(
           resolve();
         }
       });
-      gate.close();
+      closeGate();
       connections.drain();
       routes.drain();
     });

@@ -2,20 +2,25 @@
 import type { IncomingHttpHeaders } from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { type CallProtocol, callProtocolOf, endsInTrailers } from "../http2/call-protocols.ts";
+import {
+  type CallProtocol,
+  callProtocolOf,
+  endsInTrailers,
+  jsonProtocolOf,
+} from "../http2/call-protocols.ts";
 import { joinHostPort } from "../stream/address.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 
 /**
- * Returns the protocol of a call of Process that this package frames itself; undefined for any other request. Connect
- * answers calls of Connect and gRPC-Web in JSON or with a compression that this package does not support.
+ * Returns the protocol of a call of Process that this package frames itself; undefined for any other request. Connect's
+ * library answers calls of Connect and gRPC-Web with a compression that this package does not support.
  */
 export function processProtocolOf(headers: IncomingHttpHeaders): CallProtocol | undefined {
   if (headers[":path"] !== processPath || headers[":method"] !== "POST") {
     return undefined;
   }
-  const protocol = callProtocolOf(headers);
+  const protocol = callProtocolOf(headers) ?? jsonProtocolOf(headers);
   if (protocol === undefined || endsInTrailers(protocol)) {
     return protocol;
   }

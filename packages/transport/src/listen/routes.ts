@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import {
   constants,
   Http2ServerRequest,
@@ -10,6 +10,7 @@ import {
 } from "node:http2";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { DescMethod } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
@@ -18,7 +19,7 @@ import {
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
-import type { UniversalHandlerFn } from "@connectrpc/connect/protocol";
+import type { UniversalHandlerFn, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import {
   compressionGzip,
   universalRequestFromNodeRequest,
@@ -30,26 +31,23 @@ import { toConnectError } from "../internal/connect-errors.ts";
 import { networkOf } from "../internal/network-of.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { RequestRates } from "../internal/request-rates.ts";
+import { StreamCounts, type StreamLimits } from "../internal/stream-counts.ts";
 import { ThreadShare } from "../internal/thread-share.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
-import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
+import type { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { http1Exchange, http2Exchange } from "./byte-exchanges.ts";
-import { answerInBytes, byteProtocolOf } from "./byte-streams.ts";
-import { bytesOfSocket } from "./call-bytes.ts";
+import { answerInBytes, type ByteStreams, byteAnswerOf } from "./byte-streams.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
+import { holdEnd } from "./held-end.ts";
+import { type Http1Request, Http1Server } from "./http1-server.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
-import { peerOf, peerOfSocket } from "./process-call.ts";
-
+import { peerOf } from "./process-call.ts";
 import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
+import type { RequestBytes } from "./request-bytes.ts";
 import type { ServerConnection } from "./server-connections.ts";
-
-const plainText = { "content-type": "text/plain; charset=utf-8" };
-
-/** Time for an HTTP/1.1 connection to send the headers of a request. */
-const requestHeadMs = 10_000;
 
 /**
  * Maximum number of calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each call,
@@ -64,19 +62,21 @@ export interface RoutesOptions {
   readonly maxRequestBytes: number;
   /** Idle time after which an HTTP/1.1 connection is closed; 0 disables the limit. */
   readonly idleConnectionMs: number;
-  /** Maximum number of concurrent calls. Calls of Process count only over HTTP/1.1. */
-  readonly maxCalls: number;
+  /** Limits of concurrent calls. Calls of Process count only over HTTP/1.1. */
+  readonly limits: StreamLimits;
   /** Idle time after which a call whose request has not ended is reset; 0 disables the limit. */
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
   /** Limits the rate of HTTP/1.1 requests. The listener itself limits the rate of HTTP/2 streams. */
   readonly rates: RequestRates;
-  /** Counts calls that `maxCalls` refuses. */
+  /** Counts calls that `limits` refuse. */
   readonly refusals: RefusalCounts;
   /** Admits a call before its request is read, or throws an error to refuse the call. Not called for Process. */
   readonly onCall?: ListenOptions["onCall"] | undefined;
   /** Byte streams by the path of their method. */
   readonly byteStreams: ReadonlyMap<string, ByteStream>;
+  /** Byte streams for requests in JSON, by the path of their method. */
+  readonly jsonStreams: ReadonlyMap<string, ByteStream>;
   /** Served files by path. */
   readonly files: ReadonlyMap<string, ServedFile>;
   /** Decides whether a page of the request's origin may make the request. */
@@ -85,6 +85,8 @@ export interface RoutesOptions {
   readonly refusalOf: (socket: Socket) => string | undefined;
   /** Handles an HTTP/1.1 request to upgrade to a WebSocket. */
   readonly onUpgrade: (request: IncomingMessage, network: Duplex, head: Buffer) => void;
+  /** Called with the address of a peer that sends too many HTTP/1.1 requests. */
+  readonly onFlood: (address: string) => void;
   readonly onError: (error: Error) => void;
 }
 
@@ -92,8 +94,9 @@ export interface RoutesOptions {
 interface RouteHandler {
   readonly requestPath: string;
   readonly handle: UniversalHandlerFn;
-  /** Answers the calls that `byteProtocolOf` supports, with responses that are encoded already. */
-  readonly bytes: ByteStream | undefined;
+  readonly kind: DescMethod["methodKind"];
+  /** Answer the calls that `byteAnswerOf` supports, with responses that are encoded already. */
+  readonly bytes: ByteStreams;
 }
 
 /** Serves the calls of a router of Connect. */
@@ -103,6 +106,7 @@ export interface Routes {
     headers: IncomingHttpHeaders,
     rawHeaders: string[],
     connection: ServerConnection,
+    bytes: RequestBytes,
   ): void;
   /** Serves a connection whose client speaks HTTP/1.1. */
   handleHttp1(socket: Socket): void;
@@ -128,9 +132,13 @@ export function createRoutes(options: RoutesOptions): Routes {
   options.routes(router);
   const handlers = new Map(
     router.handlers.map((handler) => {
-      const { requestPath } = handler;
-      const bytes = options.byteStreams.get(requestPath);
-      return [requestPath, { requestPath, handle: handler, bytes }] as const;
+      const { requestPath, method } = handler;
+      const bytes = {
+        binary: options.byteStreams.get(requestPath),
+        json: options.jsonStreams.get(requestPath),
+      };
+      const kind = method.methodKind;
+      return [requestPath, { requestPath, handle: handler, kind, bytes }] as const;
     }),
   );
 
@@ -138,14 +146,17 @@ export function createRoutes(options: RoutesOptions): Routes {
     handler: RouteHandler,
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
+    bytes: RequestBytes,
     values: ContextValues,
   ): Promise<void> => {
     try {
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
       dropEndlessTimeout(universal.header);
-      const reply = await handler.handle(
-        handler.requestPath === processPath ? { ...universal, body: bodyOf(request) } : universal,
-      );
+      const body = handler.requestPath === processPath ? bodyOf(request) : universal.body;
+      const reply = await handler.handle({
+        ...universal,
+        body: isIterable(body) ? bytes.countRead(body, hasManyMessages(handler)) : body,
+      });
       await universalResponseToNodeResponse(reply, response);
     } catch (thrown) {
       const error = ConnectError.from(thrown);
@@ -163,73 +174,44 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 
   const share = new ThreadShare(undefined, undefined, callsPerTurn);
-  let calls = 0;
-  /** Counts a call until the returned function is called. Returns an error if the call is refused. */
-  const admit = (path: string, peer: Peer): (() => void) | ConnectError => {
-    if (calls >= options.maxCalls) {
-      options.refusals.count("maxStreams");
-      return new ConnectError(
-        `too many calls: expected at most ${options.maxCalls} at a time; try again later (limit: maxStreams)`,
-        Code.ResourceExhausted,
-      );
+  // Separate counts, so that a health check is answered even if watches use up `maxStreams`.
+  const unaryCalls = new StreamCounts("calls", options.limits, options.refusals);
+  const streamingCalls = new StreamCounts("calls", options.limits, options.refusals);
+  /**
+   * Counts a call until the returned function is called. Returns an error if the call is refused.
+   *
+   * @param refused Counts the call as refused for its connection, if it is refused later.
+   */
+  const admit = (
+    { requestPath: path, kind }: RouteHandler,
+    peer: Peer,
+    refused: () => void,
+  ): (() => void) | DmEnvRpcError | ConnectError => {
+    const uncount = (kind === "unary" ? unaryCalls : streamingCalls).open(peer.address);
+    if (typeof uncount !== "function" || path === processPath) {
+      return uncount;
     }
     try {
-      const ended = path === processPath ? undefined : options.onCall?.({ path, peer });
-      calls += 1;
+      const ended = options.onCall?.({ path, peer, refused });
       return () => {
-        calls -= 1;
+        uncount();
         ended?.();
       };
     } catch (error) {
+      uncount();
       return toConnectError(error);
     }
   };
 
-  /**
-   * HTTP/1.1 connections without a request, with their timeouts. node:http has such a timeout itself, but only for
-   * servers that listen.
-   */
-  const idle = new Map<Socket, NodeJS.Timeout>();
-  let draining = false;
-  const requests = new WeakMap<Socket, number>();
-  const closeAccount = new WeakMap<Socket, () => void>();
-  const awaitRequest = (socket: Socket): void => {
-    if (draining || socket.destroyed) {
-      socket.destroy();
-      return;
-    }
-    idle.set(socket, setTimeout(() => socket.destroy(), requestHeadMs).unref());
-  };
-  const endWait = (socket: Socket): void => {
-    clearTimeout(idle.get(socket));
-    idle.delete(socket);
-  };
-
-  const http1 = createServer({ shouldUpgradeCallback: isWebSocket }, (request, response) => {
-    const { socket } = request;
-    endWait(socket);
-    requests.set(socket, (requests.get(socket) ?? 0) + 1);
-    response.once("close", () => {
-      const left = (requests.get(socket) ?? 1) - 1;
-      requests.set(socket, left);
-      if (left === 0) {
-        awaitRequest(socket);
-      }
-    });
-    const refusal = options.refusalOf(socket);
-    if (refusal !== undefined) {
-      response.writeHead(503, { ...plainText, "retry-after": "1", connection: "close" });
-      response.end(`${refusal}\n`);
-      return;
-    }
-    const tooMany = options.rates.refusal(peerOfSocket(socket).address);
+  const onHttp1Request = (exchange: Http1Request): void => {
+    const { request, response, bytes } = exchange;
+    const tooMany = options.rates.refusal(exchange.peer.address);
     if (tooMany !== undefined) {
-      refuseHttp1(response, tooMany);
+      refuseHttp1(exchange, tooMany);
       return;
     }
     if (!options.isAllowed(request.headers)) {
-      response.writeHead(403, plainText);
-      response.end(`${refusedOrigin(request.headers)}\n`);
+      exchange.refuse(403, refusedOrigin(request.headers));
       return;
     }
     if (request.method === "OPTIONS") {
@@ -245,46 +227,40 @@ export function createRoutes(options: RoutesOptions): Routes {
       return;
     }
     const handler = handlers.get(pathOf(request.url));
-    const peer = peerOf(peerOfSocket(request.socket), request.headers);
     if (handler === undefined) {
-      response.writeHead(404, plainText).end(`${unknownPath(request.url)}\n`);
+      exchange.refuse(404, unknownPath(request.url));
       return;
     }
-    const admitted = admit(handler.requestPath, peer);
-    if (admitted instanceof ConnectError) {
-      refuseHttp1(response, admitted);
+    const peer = peerOf(exchange.peer, request.headers);
+    const admitted = admit(handler, peer, () => exchange.countRefused());
+    if (typeof admitted !== "function") {
+      refuseHttp1(exchange, admitted);
       return;
     }
     response.once("close", admitted);
+    if (handler.requestPath !== processPath) {
+      exchange.endIfSilentFor(options.idleCallMs);
+    }
     const values = createContextValues();
     setPeer(values, peer);
-    const protocol = handler.bytes && byteProtocolOf(1, request.method, request.headers);
-    if (handler.bytes !== undefined && protocol !== undefined) {
-      const exchange = http1Exchange(request, response, values);
-      answerInBytes(handler.bytes, protocol, exchange).catch(options.onError);
+    const inBytes = byteAnswerOf(handler.bytes, 1, request.method, request.headers);
+    if (inBytes !== undefined) {
+      const call = http1Exchange(request, response, bytes, values);
+      const timeoutMs = inBytes.protocol.timeoutMs(request.headers);
+      answerInBytes(inBytes, call, timeoutMs).catch(options.onError);
     } else {
-      answer(handler, request, response, values).catch(options.onError);
+      answer(handler, request, response, bytes, values).catch(options.onError);
     }
-  });
-  http1.on("upgrade", (request, network, head) => {
-    endWait(request.socket);
-    closeAccount.get(request.socket)?.(); // The WebSocket has a separate account.
-    if (draining) {
-      network.destroy();
-    } else {
-      options.onUpgrade(request, network, head);
-    }
-  });
-  // Only a connection without a request is idle; a call may be silent for a long time.
-  http1.setTimeout(options.idleConnectionMs, (socket) => {
-    if (idle.has(socket)) {
-      socket.destroy();
-    }
-  });
-  http1.on("clientError", (error, socket) => {
-    options.onError(error);
-    // A client that speaks TLS thus learns that the port is in plain text.
-    socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n", () => socket.destroy());
+  };
+  const http1 = new Http1Server({
+    idleConnectionMs: options.idleConnectionMs,
+    buffered: options.buffered,
+    share,
+    refusalOf: options.refusalOf,
+    onRequest: onHttp1Request,
+    onUpgrade: options.onUpgrade,
+    onFlood: options.onFlood,
+    onError: options.onError,
   });
 
   /** Resets a call that sends nothing for `idleCallMs` before its request has ended. */
@@ -297,7 +273,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   };
 
   return {
-    handle(http2, headers, rawHeaders, connection) {
+    handle(http2, headers, rawHeaders, connection, bytes) {
       if (!options.isAllowed(headers)) {
         connection.streamRefused();
         refuseOrigin(http2, headers);
@@ -323,8 +299,8 @@ export function createRoutes(options: RoutesOptions): Routes {
       }
       const peer = peerOf(connection, headers);
       if (handler.requestPath !== processPath) {
-        const admitted = admit(handler.requestPath, peer);
-        if (admitted instanceof ConnectError) {
+        const admitted = admit(handler, peer, () => connection.streamRefused());
+        if (typeof admitted !== "function") {
           connection.streamRefused();
           refuseForNow(http2, headers, admitted);
           return;
@@ -340,10 +316,11 @@ export function createRoutes(options: RoutesOptions): Routes {
         const values = createContextValues();
         setPeer(values, peer);
         const cors = corsHeaders(headers, options.isAllowed);
-        const protocol = handler.bytes && byteProtocolOf(2, headers[":method"], headers);
-        if (handler.bytes !== undefined && protocol !== undefined) {
-          const exchange = http2Exchange(http2, headers, values, cors);
-          answerInBytes(handler.bytes, protocol, exchange).catch(options.onError);
+        const inBytes = byteAnswerOf(handler.bytes, 2, headers[":method"], headers);
+        if (inBytes !== undefined) {
+          const exchange = http2Exchange(http2, headers, bytes, values, cors);
+          const timeoutMs = inBytes.protocol.timeoutMs(headers);
+          answerInBytes(inBytes, exchange, timeoutMs).catch(options.onError);
           return;
         }
         const request = new Http2ServerRequest(http2, headers, {}, rawHeaders);
@@ -355,42 +332,21 @@ export function createRoutes(options: RoutesOptions): Routes {
           const timer = setTimeout(() => http2.close(), goodbyeMs).unref();
           http2.once("close", () => clearTimeout(timer));
         });
-        answer(handler, request, response, values).catch(options.onError);
+        answer(handler, request, response, bytes, values).catch(options.onError);
       };
       if (share.isOver) {
-        share.wait(networkOf(peer.address), start);
+        const releaseEnd = holdEnd(http2);
+        share.wait(networkOf(peer.address), () => {
+          start();
+          releaseEnd();
+        });
       } else {
         start();
       }
     },
-    handleHttp1(socket) {
-      const account = options.buffered.open(
-        connectionBytes(peerOfSocket(socket).address),
-        bytesOfSocket(socket),
-      );
-      closeAccount.set(socket, account.close);
-      socket.once("close", () => {
-        endWait(socket);
-        account.close();
-      });
-      awaitRequest(socket);
-      http1.emit("connection", socket);
-    },
-    drain() {
-      draining = true;
-      for (const socket of idle.keys()) {
-        socket.destroy();
-      }
-    },
+    handleHttp1: (socket) => http1.add(socket),
+    drain: () => http1.drain(),
   };
-}
-
-/**
- * Returns true for an upgrade to a WebSocket. Requests with other upgrades, such as h2c, are answered as plain
- * requests.
- */
-function isWebSocket(request: IncomingMessage): boolean {
-  return request.headers.upgrade?.toLowerCase() === "websocket";
 }
 
 /**
@@ -422,10 +378,18 @@ function dropEndlessTimeout(header: Headers): void {
 }
 
 /** Answers an HTTP/1.1 request above a limit. */
-function refuseHttp1(response: ServerResponse, error: DmEnvRpcError | ConnectError): void {
+function refuseHttp1(exchange: Http1Request, error: DmEnvRpcError | ConnectError): void {
   const { metadata, rawMessage } = toConnectError(error);
-  response.writeHead(429, { ...plainText, ...Object.fromEntries(metadata) });
-  response.end(`${rawMessage}\n`);
+  exchange.refuse(429, rawMessage, Object.fromEntries(metadata));
+}
+
+/** Returns true if a request may have many messages. Each is delivered as soon as it is complete. */
+function hasManyMessages({ kind }: RouteHandler): boolean {
+  return kind === "client_streaming" || kind === "bidi_streaming";
+}
+
+function isIterable(body: UniversalServerRequest["body"]): body is AsyncIterable<Uint8Array> {
+  return typeof body === "object" && body !== null && Symbol.asyncIterator in body;
 }
 
 function isRead(method: string | undefined): boolean {

@@ -12,8 +12,11 @@ import type { NetworkCounts } from "../internal/network-counts.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { type ConnectionBytes, connectionBytes, maxPieces } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
-import { ConnectionWindows } from "./connection-windows.ts";
+import type { ConnectionWindows } from "./connection-windows.ts";
+import { NetworkFloods } from "./network-floods.ts";
 import { peerOfSocket } from "./process-call.ts";
+import { readingOf } from "./socket-reading.ts";
+import type { ConnectionTurns, StreamTurns } from "./stream-turns.ts";
 
 /** Time that the peer of a refused or ended connection has to read the reason and to close its side. */
 const farewellMs = 1_000;
@@ -47,6 +50,9 @@ const suspectOtherBytes = 256 * 1024;
 
 /** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
 const refusedStreamBytes = 4 * 1024;
+
+/** A connection that breaks HTTP/2 counts as a flood if more of its streams than this were reset before they started. */
+const mostCanceled = 256;
 
 /** Maximum number of GOAWAY frames of a peer. Each causes an event; a client that shuts down sends two. */
 const mostGoaways = 16;
@@ -82,6 +88,8 @@ export interface ServerConnection {
   failure(): Error | undefined;
   /** Counts a stream as open until `streamClosed`, and counts the DATA that it receives. */
   streamOpened(http2: ServerHttp2Stream): void;
+  /** Calls `begin` when it is the stream's turn. Drops a stream that is reset before. */
+  startStream: ConnectionTurns["start"];
   /** Counts an open stream as refused. A connection with thousands of refused streams is ended. */
   streamRefused(): void;
   streamClosed(): void;
@@ -92,10 +100,12 @@ export interface ConnectionLimits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
   readonly maxStreamsPerConnection: number;
-  /** Returns the number of connections that are not HTTP/2 but also count for `maxConnections`. */
-  readonly others: () => number;
-  /** Number of connections from each network, over all protocols. */
+  /** 0 if the connections of a network are not summed up. */
+  readonly maxFloodsPerAddress: number;
+  /** Number of connections from each network, over all protocols and ports. */
   readonly byNetwork: NetworkCounts;
+  readonly windows: ConnectionWindows;
+  readonly turns: StreamTurns;
   /** Counts refused connections. */
   readonly refusals: RefusalCounts;
   readonly pingIntervalMs: number;
@@ -112,6 +122,8 @@ interface Entry extends ServerConnection {
   streams: number;
   /** Number of streams opened so far. */
   opened: number;
+  /** Number of streams that have had their turn. */
+  started: number;
   /** Number of streams refused so far. */
   refusedStreams: number;
   /**
@@ -119,10 +131,18 @@ interface Entry extends ServerConnection {
    * so that tiny frames count mostly as other bytes.
    */
   dataBytes: number;
+  /** Number of other bytes at the last check for floods. */
+  otherBytes: number;
   /** Number of other bytes that no longer count, because they arrived slowly. */
   forgivenBytes: number;
   idle: number;
   pinged: boolean;
+  /** Time of the last ping. */
+  pingedAtMs: number;
+  /** Value of `stoppedMs` at the last ping. */
+  stoppedMsAtPing: number;
+  /** Returns for how long the connection has not been read so far (`ConnectionTurns.stoppedMs`). */
+  readonly stoppedMs: () => number;
   lost: Error | undefined;
   /** True once a timer is set that resets the socket if the peer leaves its side open. */
   ending: boolean;
@@ -134,7 +154,7 @@ interface Entry extends ServerConnection {
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
-  readonly #windows = new ConnectionWindows();
+  readonly #networks = new NetworkFloods<Entry>();
   readonly #timers: NodeJS.Timeout[] = [];
   #floodCheck: NodeJS.Timeout | undefined;
   #floodsCheckedMs = 0;
@@ -153,10 +173,6 @@ export class ServerConnections {
     }
   }
 
-  get count(): number {
-    return this.#entries.size;
-  }
-
   get(session: Http2Session): ServerConnection | undefined {
     return this.#entries.get(session);
   }
@@ -164,6 +180,8 @@ export class ServerConnections {
   /** Adds an accepted connection. */
   add(session: ServerHttp2Session): void {
     const { address, certificate } = peerOfSocket(session.socket);
+    const buffered = connectionBytes(address);
+    const turns = this.#limits.turns.add(buffered.network, readingOf(session.socket));
     const limit = this.#limitMet(address);
     const refused = limit !== undefined;
     const { push } = Readable.prototype;
@@ -172,32 +190,49 @@ export class ServerConnections {
       entry.dataBytes += length + Math.min(length, frameHeaderBytes);
       return push.call(this, chunk);
     };
+    let gone: Error | undefined;
     const entry: Entry = {
       session,
       socket: session.socket,
       address,
       certificate,
       refused,
-      buffered: connectionBytes(address),
+      buffered,
       streams: 0,
       opened: 0,
+      started: 0,
       refusedStreams: 0,
       dataBytes: 0,
+      otherBytes: 0,
       forgivenBytes: 0,
       idle: 0,
       pinged: false,
+      pingedAtMs: 0,
+      stoppedMsAtPing: 0,
+      stoppedMs: turns.stoppedMs,
       lost: undefined,
       ending: false,
       // node:http2 binds the methods of a session's socket to the real socket, so this also works once the session has
       // released the socket.
       cut: session.socket.resetAndDestroy,
-      failure: () => entry.lost ?? (isSocketGone(session) ? lostConnection(address) : undefined),
+      failure: () => {
+        // All streams share one error, because each new error costs a stack trace.
+        if (entry.lost === undefined && gone === undefined && isSocketGone(session)) {
+          gone = lostConnection(address);
+        }
+        return entry.lost ?? gone;
+      },
       streamOpened: (http2) => {
         entry.streams += 1;
         entry.opened += 1;
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
       },
+      startStream: (http2, begin) =>
+        turns.start(http2, () => {
+          entry.started += 1;
+          begin();
+        }),
       streamRefused: () => {
         entry.refusedStreams += 1;
       },
@@ -212,6 +247,7 @@ export class ServerConnections {
     session.once("close", () => {
       this.#entries.delete(session);
       uncount();
+      turns.close();
     });
     session.on("error", (error: Error) => {
       entry.lost ??= lostConnection(address, error);
@@ -244,14 +280,14 @@ export class ServerConnections {
       setTimeout(() => this.#end(entry), farewellMs).unref();
       return;
     }
-    session.once("close", this.#windows.add(entry.buffered.network, session));
+    session.once("close", this.#limits.windows.add(entry.buffered.network, session));
     this.#checkFloodsLater(calmCheckMs);
   }
 
   /** Returns the limit that refuses one more connection; undefined if no limit does. */
   #limitMet(address: string): "maxConnections" | "maxConnectionsPerAddress" | undefined {
-    const { maxConnections, maxConnectionsPerAddress, others, byNetwork } = this.#limits;
-    if (this.#entries.size + others() >= maxConnections) {
+    const { maxConnections, maxConnectionsPerAddress, byNetwork } = this.#limits;
+    if (byNetwork.total >= maxConnections) {
       return "maxConnections";
     }
     return byNetwork.of(address) >= maxConnectionsPerAddress
@@ -297,7 +333,7 @@ export class ServerConnections {
     }, ms).unref();
   }
 
-  /** Ends the connections that have sent too many bytes in addition to their messages. */
+  /** Ends the connections that have sent too many bytes in addition to their messages, alone or with their network. */
   #endFloods(nowMs: number): void {
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
     this.#floodsCheckedMs = nowMs;
@@ -314,9 +350,16 @@ export class ServerConnections {
       if (spent > otherBytes / 16) {
         this.#alertUntilMs = nowMs + alertMs;
       }
+      if (this.#limits.maxFloodsPerAddress > 0) {
+        this.#networks.count(entry.buffered.network, entry, other - entry.otherBytes);
+        entry.otherBytes = other;
+      }
       if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
         this.#endFlood(entry);
       }
+    }
+    for (const entry of this.#networks.check(elapsedMs)) {
+      this.#endFlood(entry);
     }
   }
 
@@ -343,13 +386,15 @@ export class ServerConnections {
       if (session.destroyed) {
         this.#end(entry);
       } else if (entry.pinged) {
-        this.#giveUpUnlessAnswered(entry, withinMs);
+        if (hadTime(entry, withinMs)) {
+          this.#giveUpUnlessAnswered(entry, withinMs);
+        }
       } else if (session.closed) {
-        entry.pinged = true;
+        startPing(entry);
         // While a connection closes, node:http2 sends no pings. Peers acknowledge settings, too.
         session.settings({}, (error) => this.#answered(entry, error));
       } else if (this.#limits.pingIntervalMs > 0) {
-        entry.pinged = true;
+        startPing(entry);
         session.ping((error) => this.#answered(entry, error));
       }
     }
@@ -438,20 +483,41 @@ export class ServerConnections {
   }
 }
 
+function startPing(entry: Entry): void {
+  entry.pinged = true;
+  entry.pingedAtMs = performance.now();
+  entry.stoppedMsAtPing = entry.stoppedMs();
+}
+
+/** Returns false if the answer to the last ping may not have been read yet, because the connection was not read. */
+function hadTime({ pingedAtMs, stoppedMsAtPing, stoppedMs }: Entry, withinMs: number): boolean {
+  const stopped = stoppedMs() - stoppedMsAtPing;
+  return stopped === 0 || performance.now() - pingedAtMs - stopped >= withinMs;
+}
+
 /** The error with which nghttp2 ends a connection that breaks a rule (NGHTTP2_ERR_PROTO). */
 const protocolError = -505;
 
 /**
  * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a
  * protocol error when it closes a connection: its GOAWAY names its own last stream. So a protocol error does not count
- * if the peer has opened streams, unless `maxStreams` are open: then it may have opened one too many.
+ * if the peer has opened streams, with two exceptions. If `maxStreams` are open, it may have opened one too many. If it has
+ * canceled many streams at once, nghttp2 no longer accepts its streams, so their frames are errors.
  */
-function isViolation(error: Error, { opened, streams }: Entry, maxStreams: number): boolean {
+function isViolation(
+  error: Error,
+  { opened, started, streams }: Entry,
+  maxStreams: number,
+): boolean {
   if (!("code" in error && "errno" in error)) {
     return false;
   }
+  const canceled = opened - started - streams;
   return error.code === "ERR_HTTP2_ERROR"
-    ? error.errno !== protocolError || opened === 0 || streams >= maxStreams
+    ? error.errno !== protocolError ||
+        opened === 0 ||
+        streams >= maxStreams ||
+        canceled > mostCanceled
     : error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES";
 }
 

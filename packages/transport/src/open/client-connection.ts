@@ -6,6 +6,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { type Address, requestUrl } from "../stream/address.ts";
 import { checkedCertificates } from "../stream/certificates.ts";
+import { checkedHost } from "./checked-host.ts";
 import { connectFailure, goneAway, lostConnection } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
 import { type ConnectionOptions, defaultPingIntervalMs, type OpenTls } from "./open-options.ts";
@@ -42,7 +43,7 @@ export function openConnection(
   options: ConnectionOptions,
 ): Promise<ClientConnection> {
   return connecting(address, options, ({ succeed, fail }) => {
-    const socket = openSocket(address, options.tls ?? {});
+    const socket = openSocket(address, options);
     socket.setKeepAlive(true, probeAfterMs);
     const session = connectHttp2(requestUrl(address), {
       createConnection: () => socket,
@@ -97,15 +98,15 @@ export function openConnection(
   });
 }
 
-function openSocket(address: Address, tls: OpenTls): Socket {
+function openSocket(address: Address, { tls = {}, checkIp }: ConnectionOptions): Socket {
   const { host, port, path } = address;
   if (path !== undefined) {
     return connectTcp({ path });
   }
-  if (!address.secure) {
-    return connectTcp({ host, port });
-  }
-  return connectTls({ host, port, ALPNProtocols: ["h2"], ...tlsOptions(address, tls) });
+  const target = { host, port, ...checkedHost(address, checkIp) };
+  return address.secure
+    ? connectTls({ ...target, ALPNProtocols: ["h2"], ...tlsOptions(address, tls) })
+    : connectTcp(target);
 }
 
 /**

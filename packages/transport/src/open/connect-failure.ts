@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { constants } from "node:http2";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { codeOfReset, nameOfReset } from "../http2/grpc-status.ts";
 import type { Address } from "../stream/address.ts";
 
-/** Creates the error for a connection that could not be made, with its cause and remedy. */
+/**
+ * Creates the error for a connection that could not be made, with its cause and remedy. The error of `checkIp` is
+ * returned unchanged.
+ */
 export function connectFailure(address: Address, cause: Error | undefined): DmEnvRpcError {
+  if (isDmEnvRpcError(cause)) {
+    return cause;
+  }
   return unavailable(reasonOf(address, cause), cause);
 }
 

@@ -10,13 +10,13 @@ import {
 } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
-import { fromGenerated, toGenerated } from "../connect/generated-messages.ts";
 import { IterableStream } from "../connect/iterable-stream.ts";
 import { tooLargeForConnect } from "../connect/too-large.ts";
 import { fromConnectError, toConnectError } from "../internal/connect-errors.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "../limits/limits.ts";
 import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
+import { fromGenerated, toGenerated } from "../stream/generated-messages.ts";
 import { type ClientConnection, openConnection } from "./client-connection.ts";
 import { checkedMetadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";

@@ -34,6 +34,12 @@ export interface ConnectionOptions {
    * Even without pings, TCP keep-alive detects a lost server within about 30 s while nothing is being sent.
    */
   readonly pingIntervalMs?: number | undefined;
+  /**
+   * Called with each IP address of the server's host before a connection is made. To refuse the address, throw a
+   * DmEnvRpcError, with which connecting then fails. The connection uses only addresses that were checked. Not called
+   * for a Unix domain socket; must be omitted in pages. Default: accepts every address.
+   */
+  readonly checkIp?: ((ip: string) => void) | undefined;
   /** Cancels connecting. */
   readonly signal?: AbortSignal | undefined;
 }

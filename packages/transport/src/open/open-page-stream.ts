@@ -16,8 +16,8 @@ import { openPlatformWebSocket } from "./platform-web-socket.ts";
  * Opens a Process stream over the platform's own WebSocket: the `openStream` of a page.
  *
  * `address` is `ws://host:port` or `wss://host:port`. The metadata is sent as a sub-protocol,
- * because a page cannot set headers. The platform manages certificates and pings, so `tls` and
- * `pingIntervalMs` are refused.
+ * because a page cannot set headers. The platform manages certificates and pings, so `tls`,
+ * `pingIntervalMs` and `checkIp` are refused.
  *
  * @throws DmEnvRpcError UNAVAILABLE if the address does not answer with a WebSocket,
  *   DEADLINE_EXCEEDED after `connectTimeoutMs`, CANCELLED by the signal, INVALID_ARGUMENT for a bad
@@ -37,7 +37,7 @@ export async function openStream(
     );
   }
   const { codecs = defaultCodecs(), maxMessageBytes = defaultMaxMessageBytes } = options;
-  for (const option of ["tls", "pingIntervalMs"] as const) {
+  for (const option of ["tls", "pingIntervalMs", "checkIp"] as const) {
     if (options[option] === undefined) {
       continue;
     }

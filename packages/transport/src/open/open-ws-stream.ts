@@ -9,6 +9,7 @@ import { processPath } from "../stream/process-path.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import { PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
+import { checkedHost } from "./checked-host.ts";
 import { probeAfterMs, tlsOptions } from "./client-connection.ts";
 import { connectFailure } from "./connect-failure.ts";
 import { connecting } from "./connecting.ts";
@@ -42,6 +43,7 @@ export async function openWebSocketStream(
     const webSocket = new PatientWebSocket(`${address.url}${processPath}`, [subprotocol], {
       ...wsOptions,
       ...(address.secure ? tlsOptions(address, options.tls ?? {}) : {}),
+      ...checkedHost(address, options.checkIp),
       headers,
       maxPayload: maxMessageBytes,
     });

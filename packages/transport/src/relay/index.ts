@@ -9,6 +9,7 @@ export {
   type ByteAccount,
   type ByteHolder,
   type ConnectionBytes,
+  connectionBytes,
 } from "../limits/buffered-bytes.ts";
 export type { Socket } from "../websocket/websocket-stream.ts";
 export { WebSocketStream } from "../websocket/websocket-stream.ts";

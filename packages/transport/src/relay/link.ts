@@ -13,6 +13,8 @@ import {
   type WelcomeSchema,
 } from "@dm-env-rpc/protocol/relay";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
+import { holdBytes } from "../limits/limits.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -62,6 +64,8 @@ export interface LinkOptions {
    * only by the streams' credit.
    */
   readonly maxUnsentBytes?: number | undefined;
+  /** Opens an account of the link's undelivered bytes. Default: none. */
+  readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
   /** Called when the program has introduced itself. No stream opens before. */
   readonly onHello?: ((hello: Hello) => void) | undefined;
   /** Called when the relay has accepted the program. */
@@ -82,6 +86,7 @@ export interface LinkOptions {
  */
 export class Link {
   readonly #options: LinkOptions;
+  readonly #account: ByteAccount | undefined;
   readonly #streams = new Map<number, LinkedSocket>();
   /** Number of the latest stream. */
   #last = 0;
@@ -93,6 +98,13 @@ export class Link {
   constructor(options: LinkOptions) {
     this.#options = options;
     const { socket } = options;
+    this.#account = options.openAccount?.({
+      isWaitingForPeer: false, // Pings detect a peer that stalls.
+      get unreportedBytes() {
+        return socket.bufferedBytes + socket.partialBytes;
+      },
+      fail: (error) => this.close(error), // If the peer does not read, its connection is cut after a second.
+    });
     socket.start({
       onBinary: (source, start, end) => this.#onBinary(source.subarray(start, end)),
       onText: (text) => {
@@ -102,7 +114,10 @@ export class Link {
       onPartial: () => {},
       onTooLarge: () =>
         this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger frame"),
-      onClose: (code, reason) => this.#onClose(code, reason),
+      onClose: (code, reason) => {
+        this.#account?.close();
+        this.#onClose(code, reason);
+      },
     });
   }
 
@@ -264,6 +279,12 @@ export class Link {
         ),
       );
       return;
+    }
+    if (socket.bufferedBytes >= holdBytes) {
+      this.#account?.count();
+    }
+    if (this.#isClosed) {
+      return; // The account has ended the link.
     }
     socket.sendBinary(toBinary(FrameSchema, create(FrameSchema, { stream, kind })));
   }

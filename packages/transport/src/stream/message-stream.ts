@@ -19,6 +19,8 @@ export interface UnreadMessage<Received> {
 export interface StreamReceiver<Received> {
   /**
    * Called when a message has arrived, or a complete frame that failed to decode. `bytes` is its size, after inflation.
+   * On a server, a large message that exceeds a limit of the codec may be delivered before all of it has arrived: as
+   * malformed, with a size of 0.
    * On a server, a message above the limit is delivered, too: as malformed, with a size of 0. `onEnd` follows. When the
    * server then calls `end`, the client receives the limit's error.
    */
@@ -77,13 +79,17 @@ export function deliver<Received>(
   }
 }
 
+/** Delivers a refusal as malformed, in place of a message of which no byte was kept. */
+export function deliverRefusal(receiver: StreamReceiver<unknown>, refusal: Malformed): void {
+  deliver(receiver, { size: 0, firstByte: 0, read: () => refusal });
+}
+
 /**
  * Delivers a message above the server's limit as malformed, then calls `onEnd`. The server thus answers the message
  * after all earlier messages. Later messages are dropped. When the server calls `end`, the client receives the error.
  */
 export function refuseTooLarge(receiver: StreamReceiver<unknown>, error: DmEnvRpcError): void {
-  const read = () => ({ case: "malformed", value: error }) as const;
-  deliver(receiver, { size: 0, firstByte: 0, read });
+  deliverRefusal(receiver, { case: "malformed", value: error });
   receiver.onEnd();
 }
 

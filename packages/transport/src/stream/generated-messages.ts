@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
-import type { UnreadMessage } from "../stream/message-stream.ts";
-import { unreadMessage } from "../stream/unread-messages.ts";
-import type { Carried } from "./iterable-stream.ts";
+import type { UnreadMessage } from "./message-stream.ts";
+import { unreadMessage } from "./unread-messages.ts";
+
+/** A generated message, with its size in protobuf. */
+export interface Carried<Message> {
+  readonly message: Message;
+  readonly bytes: number;
+}
 
 /** Converts a message of tensor-codec to the generated message of protobuf-es: encodes it, then decodes the bytes. */
 export function toGenerated<T, Desc extends DescMessage>(
-  codec: MessageCodec<T>,
+  codec: Pick<MessageCodec<T>, "size" | "write">,
   schema: Desc,
   message: T,
 ): Carried<MessageShape<Desc>> {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+import { expect, test } from "vitest";
+import { NetworkFloods } from "./network-floods.ts";
+
+const mebibyte = 1024 * 1024;
+const flooding = "192.0.2.1";
+const calm = "192.0.2.2";
+
+/** Lets connections send for some seconds, checks ten times per second, and returns the connections that were ended. */
+function play(bytesPerSecond: Readonly<Record<string, number>>, seconds: number): string[] {
+  const floods = new NetworkFloods<string>();
+  const ended = new Set<string>();
+  for (let check = 0; check < 10 * seconds; check++) {
+    for (const [connection, bytes] of Object.entries(bytesPerSecond)) {
+      if (!ended.has(connection)) {
+        floods.count(connection.startsWith("calm") ? calm : flooding, connection, bytes / 10);
+      }
+    }
+    for (const connection of floods.check(100)) {
+      ended.add(connection);
+    }
+  }
+  return [...ended].sort();
+}
+
+test("of a network whose connections flood together, those that send most are ended", () => {
+  const hostile = Object.fromEntries(
+    Array.from({ length: 40 }, (_, i) => [`hostile ${i}`, 0.9 * mebibyte]),
+  );
+  const ended = play({ ...hostile, "neighbour behind the same NAT": 10_000, calm: mebibyte }, 10);
+  expect(ended.length).toBeGreaterThanOrEqual(35);
+  expect(ended.every((connection) => connection.startsWith("hostile"))).toBe(true);
+});
+
+test("a network may send up to the limit forever", () => {
+  const busy = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`agent ${i}`, 40_000]));
+  expect(play(busy, 60)).toEqual([]);
+});
+
+test("a short burst is forgiven", () => {
+  const floods = new NetworkFloods<string>();
+  for (let burst = 0; burst < 10; burst++) {
+    floods.count(flooding, "connection", 15 * mebibyte);
+    expect(floods.check(100)).toEqual([]);
+    expect(floods.check(5_000)).toEqual([]);
+  }
+});

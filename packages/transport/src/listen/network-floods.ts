@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/** Maximum number of other bytes that the connections of a network may send at once, together. */
+const otherBytes = 16 * 1024 * 1024;
+
+/** Other bytes that the connections of a network may send per second, together: plenty for thousands of agents. */
+const otherBytesPerSecond = 4 * 1024 * 1024;
+
+interface Network<Connection> {
+  /** Other bytes that have arrived faster than `otherBytesPerSecond`. */
+  spent: number;
+  /** Other bytes of each connection since the last check. */
+  readonly fresh: Map<Connection, number>;
+}
+
+/**
+ * Sums the "other bytes" of the connections of each network: bytes in addition to messages and the headers of their
+ * streams. So a peer cannot flood over many connections that each send a little less than a flood.
+ */
+export class NetworkFloods<Connection> {
+  readonly #networks = new Map<string, Network<Connection>>();
+
+  /** Counts the other bytes that have arrived on a connection. */
+  count(network: string, connection: Connection, bytes: number): void {
+    if (bytes <= 0) {
+      return;
+    }
+    let sums = this.#networks.get(network);
+    if (sums === undefined) {
+      sums = { spent: 0, fresh: new Map() };
+      this.#networks.set(network, sums);
+    }
+    sums.fresh.set(connection, (sums.fresh.get(connection) ?? 0) + bytes);
+  }
+
+  /**
+   * Returns the connections to end: of each network that floods, those with the most bytes since the last check, so that
+   * the others are within the limit.
+   *
+   * @param elapsedMs Time since the last check.
+   */
+  check(elapsedMs: number): Connection[] {
+    const forgiven = (elapsedMs / 1_000) * otherBytesPerSecond;
+    const ended: Connection[] = [];
+    for (const [network, sums] of this.#networks) {
+      let fresh = 0;
+      for (const bytes of sums.fresh.values()) {
+        fresh += bytes;
+      }
+      sums.spent = Math.max(0, sums.spent + fresh - forgiven);
+      if (sums.spent > otherBytes) {
+        for (const [connection, bytes] of [...sums.fresh].sort(([, a], [, b]) => b - a)) {
+          if (fresh <= forgiven) {
+            break;
+          }
+          ended.push(connection);
+          fresh -= bytes;
+        }
+      }
+      sums.fresh.clear();
+      if (sums.spent === 0) {
+        this.#networks.delete(network);
+      }
+    }
+    return ended;
+  }
+}

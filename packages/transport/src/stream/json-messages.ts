@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+import { fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { EnvironmentRequestSchema, EnvironmentResponseSchema } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { Malformed, MessageCodec, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { messageOf } from "../internal/thrown.ts";
+import { toGenerated } from "./generated-messages.ts";
+
+/** Encodes responses. */
+type Encoder = Pick<MessageCodec<ProcessResponse>, "size" | "write">;
+
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+const noBytes = new Uint8Array(0);
+
+/**
+ * Converts an EnvironmentRequest in protobuf's JSON format to protobuf. Unknown fields are dropped. Returns the error of a
+ * message that is not in this format.
+ */
+export function requestOfJson(
+  source: Uint8Array,
+  start: number,
+  end: number,
+): Uint8Array | Malformed {
+  try {
+    const json = utf8.decode(source.subarray(start, end));
+    const request = fromJsonString(EnvironmentRequestSchema, json, { ignoreUnknownFields: true });
+    return toBinary(EnvironmentRequestSchema, request);
+  } catch (error) {
+    return {
+      case: "malformed",
+      value: new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `expected an EnvironmentRequest in protobuf's JSON format: ${messageOf(error)}`,
+        { origin: "client", cause: error },
+      ),
+    };
+  }
+}
+
+/** Encodes responses in protobuf's JSON format. */
+export function jsonResponses(codec: Encoder): Encoder {
+  /** The message that `size` has measured. */
+  let json: Uint8Array = noBytes;
+  return {
+    size(response) {
+      const { message } = toGenerated(codec, EnvironmentResponseSchema, response);
+      json = new TextEncoder().encode(toJsonString(EnvironmentResponseSchema, message));
+      return json.length;
+    },
+    write(_response, target, offset) {
+      const end = offset + json.length;
+      target.set(json, offset);
+      json = noBytes;
+      return end;
+    },
+  };
+}
