@@ -10,6 +10,10 @@ import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/
 import { Program } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
 import { dialed, startProgram } from "../../../packages/relay/testing/relaying.ts";
+import {
+  healthOfNothing,
+  seventeenthReflection,
+} from "../../../packages/server/testing/open-services.ts";
 
 const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const token = "0123456789abcdef";
@@ -46,6 +50,16 @@ describe("relay-server", () => {
     expect(await app.stop()).toBe(0);
     expect(app.stderr).toContain("program-joined");
     expect(app.stderr).not.toContain(token);
+  });
+
+  it("answers health checks as bytes, and sixteen calls of reflection at a time from one address", async () => {
+    await using file = await programsFile(`game ${token}\n`);
+    await using app = start(["--programs", file.path, "--port", "0"]);
+    const baseUrl = await app.says(/^listening on (http:\/\/\S+)\n/);
+    expect(await healthOfNothing(baseUrl)).toMatch(/^request malformed: expected one message/);
+    await expect(seventeenthReflection(baseUrl)).rejects.toThrow(
+      /\[resource_exhausted\] too many calls of/,
+    );
   });
 
   it("logs five refused programs, and counts the others", async () => {

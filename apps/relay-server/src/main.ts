@@ -64,6 +64,7 @@ async function main(): Promise<void> {
       router.service(Health, health.service);
       addReflection(router, []);
     },
+    byteStreams: health.byteStreams,
     onEvent: (event) => {
       metrics.note(event);
       const { kind, ...facts } = event;

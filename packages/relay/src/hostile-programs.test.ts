@@ -152,8 +152,11 @@ it("refuses a page of another origin", async () => {
   expect(await closeOf("https://play.example.org")).toBe(invalid);
 });
 
-it("closes a program that does not read its agents' streams", async () => {
-  await using served = await serving({ limits: { maxUnsentBytesPerProgram: 300_000 } });
+it.each([
+  [{ maxUnsentBytesPerProgram: 300_000 }, "does not read"],
+  [{ maxBufferedBytes: 2_000_000 }, "limit: maxBufferedBytes)"],
+])("closes a program that does not read its agents' streams, with %j", async (limits, reason) => {
+  await using served = await serving({ limits });
   const socket = new NodeWebSocket(served.dial + relayPath, relaySubprotocol);
   socket.on("error", () => {}); // The relay closes the connection.
   await once(socket, "open");
@@ -185,7 +188,7 @@ it("closes a program that does not read its agents' streams", async () => {
       kind: "program-lost",
       error: expect.objectContaining({
         code: "RESOURCE_EXHAUSTED",
-        message: expect.stringContaining("does not read"),
+        message: expect.stringContaining(reason),
       }),
     }),
   );

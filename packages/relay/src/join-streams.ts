@@ -2,19 +2,34 @@
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { ClientStream, ServerStream } from "@dm-env-rpc/transport";
+import { networkOf, type ThreadShare } from "@dm-env-rpc/transport/internal";
 import { rawResponse } from "@dm-env-rpc/transport/internal/relay";
+import { Turns } from "./turns.ts";
 
 /**
  * Passes messages, ends and errors between an agent's stream and a program's stream. A side that does not read
  * pauses only its counterpart, and no other stream.
  *
+ * @param share Shares the thread among the agents: their messages are forwarded in turns.
  * @param onClose Called once, when the agent's stream is closed.
  */
 export function joinStreams(
   agent: ServerStream,
   program: ClientStream,
+  share: ThreadShare,
   onClose: (error: Error | undefined) => void,
 ): void {
+  /** True while the program's stream has no room for more messages. */
+  let isFull = false;
+  const resumeAgent = (): void => {
+    if (!isFull && !turns.isWaiting) {
+      agent.resume();
+    }
+  };
+  const turns = new Turns(share, networkOf(agent.peer.address), {
+    pause: () => agent.pause(),
+    resume: resumeAgent,
+  });
   /** Error of a message of the agent that is malformed or too large; sent after the program's answers. */
   let refusal: DmEnvRpcError | undefined;
   agent.start({
@@ -25,8 +40,10 @@ export function joinStreams(
           ? error
           : new DmEnvRpcError("INVALID_ARGUMENT", error.message, { cause: error });
       } else if (!program.send(message)) {
+        isFull = true;
         agent.pause();
       }
+      turns.count();
     },
     onEnd: () => program.end(),
     onDrain: () => program.resume(),
@@ -51,7 +68,10 @@ export function joinStreams(
       }
       agent.end();
     },
-    onDrain: () => agent.resume(),
+    onDrain: () => {
+      isFull = false;
+      resumeAgent();
+    },
     onClose: (error) => {
       if (isDmEnvRpcError(error) && error.origin === "server") {
         agent.end(error); // Delivered after the program's answers.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { CloseOptions, Listener, ServerStream } from "@dm-env-rpc/transport";
+import type { ThreadShare } from "@dm-env-rpc/transport/internal";
 import {
   type BufferedBytes,
   type ConnectionBytes,
@@ -21,6 +22,8 @@ export interface PlaceOptions {
   readonly limits: RelayLimits;
   /** Accounts for the undelivered messages of streams. */
   readonly buffered: BufferedBytes;
+  /** Shares the thread among all agents and programs. */
+  readonly share: ThreadShare;
   readonly emit: (event: RelayEvent) => void;
   /** Called when the program has not reconnected in time, so the place is free. */
   readonly onExpired: (place: Place) => void;
@@ -122,7 +125,7 @@ export class Place {
 
   /** Connects an agent's stream to the program. */
   accept(agent: ServerStream): void {
-    const { limits, buffered, emit } = this.#options;
+    const { limits, buffered, share, emit } = this.#options;
     const { name } = this;
     if (this.#streams >= limits.maxStreamsPerProgram) {
       agent.abort(
@@ -158,7 +161,7 @@ export class Place {
       peerName: `the program "${name}"`,
       openAccount: (holder) => buffered.open(this.#held, holder),
     });
-    joinStreams(agent, program, (error) => {
+    joinStreams(agent, program, share, (error) => {
       this.#streams -= 1;
       emit({ kind: "agent-left", program: name, from: address, error });
     });

@@ -238,6 +238,17 @@ describe("a relay", () => {
     expect(await Promise.race([smaller.status, larger.status])).toBe("8");
   });
 
+  it("bounds the connections to all ports together", async () => {
+    await using served = await serving({ limits: { maxConnectionsPerAddress: 3 } });
+    await using game = await dialed(served.dial, gameToken);
+    await using other = await dialed(served.dial, otherToken);
+    const { environment } = await join(game.place.address);
+    await expect(join(other.place.address)).rejects.toMatchObject({
+      message: expect.stringContaining("maxConnectionsPerAddress: at most 3"),
+    });
+    await environment.connection.close();
+  });
+
   it("buffers a bounded number of bytes for an agent that does not read, and delays no other agent", async () => {
     await using served = await serving();
     let sent = 0;

@@ -5,14 +5,16 @@ import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import {
   type CloseOptions,
   isLoopback,
+  type ListenOptions,
   type ListenTls,
   listen,
   type Peer,
   type ServerStream,
 } from "@dm-env-rpc/transport";
-import { toError } from "@dm-env-rpc/transport/internal";
+import { networkOf, ThreadShare, toError } from "@dm-env-rpc/transport/internal";
 import {
   BufferedBytes,
+  connectionBytes,
   Link,
   maxFrameBytes,
   rawCodecs,
@@ -25,12 +27,19 @@ import { grantFinder, type ProgramGrant } from "./grants.ts";
 import { type RelayLimits, relayLimits } from "./limits.ts";
 import { Place } from "./place.ts";
 import { type PortBounds, PortRange } from "./port-range.ts";
+import { Turns } from "./turns.ts";
 
 /** Metadata in which an agent names its program, if it dials the relay's own port. */
 const programHeader = "dm-env-rpc-program";
 
 /** Length of the random ID that identifies a program across its connections, in bytes. */
 const instanceBytes = 16;
+
+/**
+ * Maximum number of streams and programs that are resumed in a turn of the event loop. They forward their messages only
+ * after the task that resumes them, so `ThreadShare` cannot measure that time before it resumes the next.
+ */
+const resumedPerTurn = 32;
 
 /** Hosts to listen on that clients cannot dial. */
 const anyHosts: ReadonlySet<string> = new Set(["0.0.0.0", "::", "[::]"]);
@@ -56,6 +65,8 @@ export interface RelayOptions {
   readonly limits?: Partial<RelayLimits> | undefined;
   /** Adds services to the relay's own port, such as health. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
+  /** Byte streams for methods of `routes`, such as those of `createHealthBoard` in `@dm-env-rpc/server`. */
+  readonly byteStreams?: ListenOptions["byteStreams"] | undefined;
   /** Called on each event. Must not throw. */
   readonly onEvent?: ((event: RelayEvent) => void) | undefined;
 }
@@ -114,18 +125,10 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
   const findGrant = grantFinder(options.programs);
   const ports = new PortRange(options.programPorts);
   const buffered = new BufferedBytes(limits);
+  const share = new ThreadShare(undefined, undefined, resumedPerTurn);
   const places = new Set<Place>();
   const links = new Set<Link>();
   const reason = new DmEnvRpcError("UNAVAILABLE", "the relay is shutting down; try again later");
-  const listening = {
-    ...limits,
-    host,
-    tls,
-    allowedOrigins: options.allowedOrigins,
-    codecs: rawCodecs,
-    buffered,
-    onError: (error: Error) => emit({ kind: "transport-error", error }),
-  };
   let isClosing = false;
 
   const openPlace = async (grant: ProgramGrant, instance: string): Promise<Place> => {
@@ -140,6 +143,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
       grant,
       limits,
       buffered,
+      share,
       emit,
       onExpired: () => close(place),
     });
@@ -153,11 +157,11 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     place.reserve(instance);
     try {
       const onStream = (stream: ServerStream): void => place.accept(stream);
-      const listener = await ports.take((port) => listen({ ...listening, port, onStream }));
-      port = listener.port;
+      const opened = await ports.take((port) => listener.addPort({ port, onStream }));
+      port = opened.port;
       const shown =
         publicHost.includes(":") && !publicHost.startsWith("[") ? `[${publicHost}]` : publicHost;
-      place.open(listener, `${tls === undefined ? "http" : "https"}://${shown}:${port}`);
+      place.open(opened, `${tls === undefined ? "http" : "https"}://${shown}:${port}`);
       return place;
     } catch (error) {
       places.delete(place);
@@ -203,6 +207,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     let place: Place | undefined;
     /** True if a frame has arrived since the last ping. */
     let isAlive = true;
+    const turns = new Turns(share, networkOf(peer.address), socket);
     const refuse = (error: DmEnvRpcError): void => {
       emit({ kind: "program-refused", from: peer.address, error });
       link.close(error);
@@ -266,9 +271,11 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
       peerName: `the program at ${peer.address}`,
       maxMessageBytes: limits.maxMessageBytes,
       maxUnsentBytes: limits.maxUnsentBytesPerProgram,
+      openAccount: (holder) => buffered.open(connectionBytes(peer.address), holder),
       onHello: (hello) => void onHello(hello),
       onActivity: () => {
         isAlive = true;
+        turns.count();
       },
       onClose: (error) => {
         clearTimeout(helloTimer);
@@ -301,9 +308,15 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
   };
 
   const listener = await listen({
-    ...listening,
+    ...limits,
+    host,
     port: options.port ?? 0,
+    tls,
+    allowedOrigins: options.allowedOrigins,
+    codecs: rawCodecs,
+    buffered,
     routes: options.routes,
+    byteStreams: options.byteStreams,
     onStream: acceptAgent,
     webSockets: new Map([
       [
@@ -311,6 +324,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
         { subprotocol: relaySubprotocol, maxMessageBytes: maxFrameBytes, accept: acceptProgram },
       ],
     ]),
+    onError: (error) => emit({ kind: "transport-error", error }),
   });
   const shutDown = async (closing: CloseOptions): Promise<void> => {
     isClosing = true;

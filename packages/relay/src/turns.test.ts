@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import { ThreadShare } from "@dm-env-rpc/transport/internal";
+import { expect, it } from "vitest";
+import { Turns } from "./turns.ts";
+
+it("pauses a source once its messages have taken too much of a turn, and resumes it in its next turn", () => {
+  let nowMs = 0;
+  const tasks: (() => void)[] = [];
+  const share = new ThreadShare(
+    () => nowMs,
+    (task) => tasks.push(task),
+  );
+  const calls: string[] = [];
+  const turns = new Turns(share, "192.0.2.1", {
+    pause: () => calls.push("pause"),
+    resume: () => calls.push("resume"),
+  });
+  const message = (): void => {
+    nowMs += 0.02;
+    turns.count();
+  };
+  let messages = 0;
+  while (!turns.isWaiting) {
+    message();
+    messages += 1;
+  }
+  // A turn has two milliseconds. The clock is read with every 64th message, first when the turn begins.
+  expect(messages).toBe(192);
+  message(); // A message that was in transit.
+  expect(calls).toEqual(["pause"]);
+  for (const task of tasks.splice(0)) {
+    task();
+  }
+  expect([turns.isWaiting, calls]).toEqual([false, ["pause", "resume"]]);
+});

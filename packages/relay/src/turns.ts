@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ThreadShare } from "@dm-env-rpc/transport/internal";
+
+/** A stream or a WebSocket that can stop delivering messages. */
+export interface Pausable {
+  pause(): void;
+  resume(): void;
+}
+
+/** Pauses a source of messages when the turn of the event loop is over, until the source has its next turn. */
+export class Turns {
+  /** True while the source waits for its next turn. */
+  isWaiting = false;
+  readonly #share: ThreadShare;
+  readonly #network: string;
+  readonly #source: Pausable;
+
+  /** @param network The network of the source's peer, as `networkOf` returns it. */
+  constructor(share: ThreadShare, network: string, source: Pausable) {
+    this.#share = share;
+    this.#network = network;
+    this.#source = source;
+  }
+
+  /** Counts a message of the source. */
+  count(): void {
+    this.#share.countStep();
+    if (!this.#share.isOver || this.isWaiting) {
+      return;
+    }
+    this.isWaiting = true;
+    this.#source.pause();
+    this.#share.wait(this.#network, () => {
+      this.isWaiting = false;
+      this.#share.count();
+      this.#source.resume();
+    });
+  }
+}
