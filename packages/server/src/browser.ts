@@ -134,3 +134,4 @@ export type {
 export type { Spectators } from "./host/spectators.ts";
 export { type RequestAnswered, requestChannelName } from "./session/request-metrics.ts";
 export type { TakenSeat } from "./session/seat-tokens.ts";
+export type { MessageFormat } from "./spectating/shared-message.ts";

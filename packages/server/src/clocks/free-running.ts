@@ -22,7 +22,7 @@ export function freeRunning(options: DeadlineOptions = {}): Clock {
 }
 
 function driver(sequence: SequenceControl): ClockDriver {
-  /** The agent whose step has advanced the world, or is advancing it. */
+  /** The agent whose step is advancing the world. Other steps wait, such as those of a stream with several seats. */
   let acting: ClockSeat | undefined;
 
   const take = (seat: ClockSeat): void => {
@@ -33,6 +33,7 @@ function driver(sequence: SequenceControl): ClockDriver {
   };
   /** Processes a step that arrived while the world was blocked or advancing. */
   const takeNext = (): void => {
+    acting = undefined;
     if (sequence.blocked || sequence.waiting === 0) {
       return;
     }
@@ -52,7 +53,7 @@ function driver(sequence: SequenceControl): ClockDriver {
     },
     entered: (seat) => sequence.answer(seat),
     stepped(seat) {
-      if (!sequence.blocked) {
+      if (!sequence.blocked && acting === undefined) {
         take(seat);
       }
     },
@@ -65,6 +66,8 @@ function driver(sequence: SequenceControl): ClockDriver {
     },
     refused: takeNext,
     changed: takeNext,
-    closed() {},
+    closed() {
+      acting = undefined;
+    },
   };
 }

@@ -30,6 +30,8 @@ describe("behaviour 21: a number among the settings", () => {
     [{ seed: -1 }, /"seed": expected a number that uint64 can represent exactly, received -1 /],
     [{ size: 128 }, /"size": expected a number that int8 can represent exactly, received 128 /],
     [{ seed: "7" }, /seed.*string.*nothing is cast/],
+    // The shape is checked before any number is converted.
+    [{ seed: [0.5, 0.5] }, /"?seed"?.*expected shape \[\], received shape \[2\]/],
     [{ ["x".repeat(100_000)]: 1 }, /unknown create setting "x{100}… \(100000 characters\)"/],
   ])("is refused if the conversion would change it: case %#", async (settings, why) => {
     const peer = connectPeer(createEnvironmentServer({ worlds: [world] }));

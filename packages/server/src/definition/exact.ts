@@ -1,15 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, type DType, dtypes, type PackedTensor } from "@dm-env-rpc/tensor-codec";
+import {
+  DmEnvRpcError,
+  type DType,
+  dtypes,
+  type PackedTensor,
+  type TensorSpec,
+  toValue,
+  unpackFor,
+  type ValueOf,
+} from "@dm-env-rpc/tensor-codec";
 
 /**
- * Converts numbers to another numeric dtype. Other values are returned unchanged.
+ * Reads a value that people write: a number may have any numeric dtype that represents it exactly, because a JavaScript
+ * number arrives as float64 and a Python int as int64, whatever the spec's dtype is. The shape is checked before any
+ * number is converted.
  *
- * Settings are written by people: a JavaScript number arrives as float64 and a Python int as int64,
- * whatever the setting's dtype is.
- *
+ * @throws TensorError if the value does not fit the spec.
  * @throws DmEnvRpcError INVALID_ARGUMENT naming a number that the dtype cannot represent exactly.
  */
-export function exactly(packed: PackedTensor, dtype: DType, name: string): PackedTensor {
+export function exactValue<T extends TensorSpec>(
+  packed: PackedTensor,
+  spec: T,
+  name: string,
+): ValueOf<T> {
+  // A single element fits any shape, and unpacking it would repeat it.
+  if (packed.data.length > 1) {
+    unpackFor(packed, { dtype: packed.dtype, shape: spec.shape }, name);
+  }
+  return toValue(unpackFor(exactly(packed, spec.dtype, name), spec, name), spec);
+}
+
+/** Converts numbers to another numeric dtype. Other values are returned unchanged. */
+function exactly(packed: PackedTensor, dtype: DType, name: string): PackedTensor {
   if (packed.dtype === dtype) {
     return packed;
   }

@@ -3,11 +3,9 @@ import {
   DmEnvRpcError,
   type PackedTensor,
   type TensorSpec,
-  toValue,
-  unpackFor,
   type ValueOf,
 } from "@dm-env-rpc/tensor-codec";
-import { exactly } from "./exact.ts";
+import { exactValue } from "./exact.ts";
 import { shorten } from "./shorten.ts";
 
 /** The setting that seeds a world's random source. */
@@ -78,8 +76,7 @@ export function readSettings<S extends SettingSpecs>(
   for (const [name, spec] of Object.entries(specs)) {
     const packed = received.get(name);
     if (packed !== undefined) {
-      const exact = exactly(packed, spec.dtype, name);
-      values[name] = toValue(unpackFor(exact, spec, name), spec);
+      values[name] = exactValue(packed, spec, name);
     } else if (!partial && "default" in spec) {
       values[name] = spec.default;
     } else if (!partial && !("optional" in spec)) {

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse, StepRequest } from "@dm-env-rpc/tensor-codec/wire";
-import { type ManualTime, manualTime, ThreadShare } from "@dm-env-rpc/transport/internal";
+import {
+  type ManualTime,
+  manualTime,
+  RefusalCounts,
+  ThreadShare,
+} from "@dm-env-rpc/transport/internal";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { freeRunning } from "../clocks/free-running.ts";
@@ -19,6 +24,8 @@ import {
 import { defaultLimits } from "../host/limits.ts";
 import type { Joined, SharedWorld } from "./hosted-world.ts";
 import type { WorldEvent } from "./outside.ts";
+import { errorResponse } from "./responses.ts";
+import { EndBytes } from "./saved-ends.ts";
 import type { SeatView, WorldView } from "./state.ts";
 import { WorldHost } from "./world-host.ts";
 
@@ -32,6 +39,7 @@ class Table {
   nowMs = 0;
   /** Tasks of later turns of the event loop. */
   readonly #tasks: (() => void)[] = [];
+  readonly endBytes = new EndBytes(2 ** 20, new RefusalCounts());
   readonly events: WorldEvent[] = [];
   readonly world: SharedWorld;
   readonly seats: SeatView[] = [];
@@ -50,6 +58,7 @@ class Table {
         () => this.nowMs,
         (task) => this.#tasks.push(task),
       ),
+      endBytes: this.endBytes,
       time: this.time,
       limits: defaultLimits,
       checkObservations: "always",
@@ -374,6 +383,187 @@ describe("the answers of a tick for many agents", () => {
   });
 });
 
+describe("the undelivered ends of many agents", () => {
+  /** Runs a turn after another; returns the number of ends that are not saved yet, now and after each turn. */
+  function unsavedByTurn({
+    world,
+    turn,
+  }: {
+    readonly world: SharedWorld;
+    turn(): boolean;
+  }): number[] {
+    const sizes = [world.state.unsaved.size];
+    while (turn()) {
+      sizes.push(world.state.unsaved.size);
+    }
+    return sizes;
+  }
+  const turnsOf = (table: Table) =>
+    unsavedByTurn({ world: table.world, turn: () => table.turn() }).filter((size) => size > 0);
+
+  /** Lets the sequence of nine agents be interrupted after a tick. */
+  function interrupted(): Table {
+    const table: Table = openTable(9, {
+      create: slowed(
+        () => table,
+        () => "running",
+      ),
+    });
+    stepAll(table);
+    while (table.turn()) {
+      // Until every step is answered.
+    }
+    table.world.resetWorld([], new Map(), () => {});
+    return table;
+  }
+
+  it("are saved in several turns of the event loop, before the world changes", () => {
+    const table = interrupted();
+    table.world.leave(table.seat(8), table.request());
+    const left = table.answers.at(-1);
+    expect([left, table.world.agentCount]).toEqual([[], 9]);
+    expect(turnsOf(table)).toEqual([5, 2]);
+    expect([left, table.world.agentCount]).toEqual([[undefined], 8]);
+    expect(stepAll(table)).toEqual([...Array(8).fill(1), 9]);
+    expect(table.endBytes.bytes).toBe(0);
+  });
+
+  it("are saved before the next sequence of a continuous clock starts", () => {
+    const table: Table = openTable(9, {
+      clock: realtime({ ticksPerSecond: 10 }),
+      create: slowed(
+        () => table,
+        (tick) => (tick === 1 ? "terminated" : "running"),
+      ),
+    });
+    while (table.turn()) {
+      // Until every first step is answered.
+    }
+    table.time.advance(100);
+    expect(table.world.state).toMatchObject({ sequence: "starting", sequences: 1 });
+    expect(turnsOf(table)).toEqual([5, 2]);
+    expect(table.world.state).toMatchObject({ sequence: "open", sequences: 2, ticks: 1 });
+    expect(stepAll(table)).toEqual(Array(9).fill(1));
+    expect(table.endBytes.bytes).toBe(0);
+  });
+
+  /** Ends the sequences of all agents but the first, on a clock on which each step is a tick. */
+  function survived(failsMs = Number.POSITIVE_INFINITY): Table {
+    const failing = (): Table => {
+      if (table.nowMs >= failsMs) {
+        throw new Error("no more ink");
+      }
+      return table;
+    };
+    const create: UntypedWorldDefinition["create"] = (context) => {
+      const world = slowed(failing)(context) as UntypedWorld;
+      return { ...world, status: (agent) => (agent === 1 ? "running" : "terminated") };
+    };
+    const table: Table = openTable(10, { clock: freeRunning(), create });
+    table.step(0);
+    while (table.turn()) {
+      // Until the turn in which the step was answered is over.
+    }
+    return table;
+  }
+
+  it("are saved before the next tick", () => {
+    const table = survived();
+    const step = table.step(0);
+    expect([step, table.world.state.ticks]).toEqual([[], 1]);
+    expect(turnsOf(table)).toEqual([5, 2]);
+    expect([statesOf(step), table.world.state.ticks]).toEqual([["step"], 2]);
+    expect(stepAll(table).slice(1)).toEqual(Array(9).fill(1));
+  });
+
+  it("are saved before the steps of several agents, which remain one transition", () => {
+    const table = survived();
+    const rows = [0, 1].map((index) => ({
+      seat: table.seat(index),
+      request: empty,
+      reply: table.request(),
+    }));
+    const [acting, ended] = table.answers.slice(-2);
+    table.world.stepAll(rows, table.request());
+    expect([acting, ended]).toEqual([[], []]);
+    expect(turnsOf(table)).toEqual([5, 2]);
+    expect([acting, ended].map((answers) => statesOf(answers ?? []))).toEqual([["step"], ["step"]]);
+  });
+
+  it("are saved at once between the steps of several agents", () => {
+    const table: Table = openTable(20, {
+      clock: freeRunning(),
+      create: (context) => {
+        const world = slowed(() => table)(context) as UntypedWorld;
+        return { ...world, status: (agent) => (agent <= 3 ? "running" : "terminated") };
+      },
+    });
+    const rows = [0, 1, 2].map((index) => ({
+      seat: table.seat(index),
+      request: empty,
+      reply: table.request(),
+    }));
+    table.world.stepAll(rows, table.request());
+    expect(table.world.state).toMatchObject({ ticks: 3 });
+    while (table.turn()) {
+      // Until every step is answered.
+    }
+    expect(table.answers.slice(-4).map(statesOf)).toEqual([["step"], ["step"], ["step"], []]);
+  });
+
+  it("are not saved for steps that deliver them, or for resets that discard them", () => {
+    const table = interrupted();
+    expect(statesOf(table.reset(0))).toEqual(["reset"]);
+    expect(stepAll(table)).toEqual(Array(8).fill(1));
+    expect(table.endBytes.bytes).toBe(0);
+  });
+
+  const waits: readonly [string, (table: Table, answer: (response: unknown) => void) => void][] = [
+    ["a reset", (table, answer) => table.world.reset(table.seat(0), new Map(), answer)],
+    [
+      "the steps of several agents",
+      (table, answer) => {
+        const reply = (): void => answer("answered although it was refused");
+        table.world.stepAll([{ seat: table.seat(0), request: empty, reply }], (error) =>
+          answer(errorResponse(error)),
+        );
+      },
+    ],
+  ];
+
+  describe.each(waits)("that %s waits for", (_what, send) => {
+    it.each([1, 6])("end the wait with an error if an observation fails after %i ms", (failsMs) => {
+      const table = survived(failsMs);
+      send(table, table.request());
+      while (table.turn()) {
+        // Until all turns are over.
+      }
+      expect(statesOf(table.answers.at(-1) ?? [])).toEqual([13]);
+    });
+
+    it("end the wait with an error if the world is destroyed", () => {
+      const table = survived();
+      send(table, table.request());
+      expect(table.answers.at(-1)).toEqual([]);
+      table.world.destroyNow();
+      while (table.turn()) {
+        // Until all turns are over.
+      }
+      expect(statesOf(table.answers.at(-1) ?? [])).toEqual([5]);
+    });
+  });
+
+  it("are dropped if the world is destroyed meanwhile", () => {
+    const table = interrupted();
+    table.world.leave(table.seat(8), table.request());
+    expect(table.endBytes.bytes).toBeGreaterThan(0);
+    table.world.destroyNow();
+    expect(table.endBytes.bytes).toBe(0);
+    expect(turnsOf(table)).toEqual([]);
+    expect(table.answers.at(-1)).toEqual([undefined]);
+  });
+});
+
 describe("the engine", () => {
   it("keeps its counters consistent with its seats, and answers each request once, for random moves", () => {
     fc.assert(
@@ -392,6 +582,7 @@ describe("the engine", () => {
         }
         table.world.destroyNow();
         checkCounters(table.world.state);
+        expect(table.endBytes.bytes).toBe(0);
         while (table.turn()) {
           // Until the transitions that have waited for answers are over.
         }
@@ -748,6 +939,60 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
       expect(first).toHaveLength(1);
       expect([table.left.get(1), table.world.agentCount]).toEqual([1, 1]);
     }
+  });
+
+  it("leaves in later turns of the event loop if a server with many held seats closes", () => {
+    const table: Table = keyed(1_001, {
+      agents: { max: 2_000 },
+      onDrop: { holdMs },
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        leave() {
+          table.nowMs += 0.5;
+        },
+      }),
+    } as never);
+    for (let index = 0; index < 1_000; index++) {
+      table.drop(index);
+    }
+    const drained: unknown[] = [];
+    table.world.drain(shutDown, () => drained.push("drained"));
+    const left = [table.left.size];
+    while (table.turn()) {
+      left.push(table.left.size);
+    }
+    expect(left.length).toBeGreaterThan(100);
+    expect(left.map((count, turn) => count - (left[turn - 1] ?? 0)).every((n) => n < 10)).toBe(
+      true,
+    );
+    expect([table.left.size, drained, table.time.timers]).toEqual([1_000, ["drained"], 0]);
+    expect([...table.left.keys()].sort((a, b) => a - b)).toEqual([...table.left.keys()]);
+  });
+
+  it("leaves only once if the world is destroyed before a drain has removed all held seats", () => {
+    const table: Table = keyed(11, {
+      onDrop: { holdMs },
+      create: () => ({
+        step() {},
+        observe: { tick: () => 0, reward: () => 0 },
+        leave() {
+          table.nowMs += 1;
+        },
+      }),
+    } as never);
+    for (let index = 0; index < 10; index++) {
+      table.drop(index);
+    }
+    const answers: unknown[] = [];
+    table.world.drain(shutDown, () => answers.push("over"));
+    expect(table.left.size).toBeLessThan(10);
+    table.world.destroyNow();
+    while (table.turn()) {
+      // The turns in which the other agents would have been removed.
+    }
+    expect(answers).toEqual(["over"]);
+    expect([...table.left.values()]).toEqual(Array(11).fill(1));
   });
 
   it("leaves at once if the server is closing", () => {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
 import { EnvironmentStateType, ResetResponseSchema } from "@dm-env-rpc/protocol";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { StepRequest, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import { Queue } from "@dm-env-rpc/transport/internal";
 import { type Deadline, deadlineOf, goesOn } from "../clocks/deadline.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import type { AgentId, SequenceState } from "../definition/agent.ts";
@@ -11,7 +12,7 @@ import type { ActionValues, Clock, ClockDriver, TickActions } from "../definitio
 import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { isStepRefusal } from "../definition/refuse.ts";
 import { readSettings } from "../definition/settings.ts";
-import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
+import type { DropPolicy, UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import { atOnce, isRefusal, WorldFault, worldFailure } from "./author-calls.ts";
 import { AuthorsWorld } from "./authors-world.ts";
 import { type ClockDecisions, ClockView } from "./clock-view.ts";
@@ -22,6 +23,7 @@ import type { Outside, WorldEnd } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
 import { clientError, errorResponse, keepable } from "./responses.ts";
 import { RewardSum } from "./rewards.ts";
+import { type EndBytes, SavedEnds } from "./saved-ends.ts";
 import { noActions, type SeatSpecs } from "./seat-specs.ts";
 import {
   type Ended,
@@ -44,8 +46,8 @@ import type { Settings, WorldSettings } from "./world-settings.ts";
 const { RUNNING, TERMINATED, INTERRUPTED } = EnvironmentStateType;
 
 /**
- * From this number of agents on, the answers of one tick may take several turns of the event loop. For fewer
- * agents, reading the clock would cost more than it gains.
+ * From this number of agents on, the answers of one tick may take several turns of the event loop, and so may saving
+ * undelivered ends. For fewer agents, reading the clock would cost more than it gains.
  */
 const manyAgents = 8;
 
@@ -59,6 +61,7 @@ export interface EngineOptions {
   readonly settings: WorldSettings;
   readonly maxAgentsPerWorld: number;
   readonly checkObservations: ObservationChecks;
+  readonly endBytes: EndBytes;
   readonly outside: Outside;
 }
 
@@ -99,6 +102,7 @@ export class Engine {
   readonly #state: WorldState = emptyWorld();
   /** Limits the wait for first steps. */
   readonly #openingDeadline: Deadline;
+  readonly #savedEnds: SavedEnds;
   /** Undefined until the author's `create` has finished. */
   #play: Play | undefined;
 
@@ -112,7 +116,10 @@ export class Engine {
     this.#outside = outside;
     this.#clock = definition.clock ?? lockstep();
     this.#author = new AuthorsWorld({ name, definition, outside });
-    this.#openingDeadline = deadlineOf(outside, this.#clock, () => this.#openingOverdue());
+    this.#openingDeadline = deadlineOf(outside, this.#clock, () =>
+      this.#afterEnds(() => this.#openingOverdue()),
+    );
+    this.#savedEnds = new SavedEnds(options.endBytes);
   }
 
   get state(): WorldView {
@@ -219,16 +226,17 @@ export class Engine {
       };
       const { world, observing } = made(this.#play);
       observing.check(specs);
-      this.#saveEnds();
-      this.#outside.call(
-        "join",
-        () => world.join?.(seat.agent, values),
-        () => {
-          this.#take(seat);
-          finish(seat);
-          this.#changed();
-        },
-        (error) => finish(clientError(error)),
+      this.#afterEnds(() =>
+        this.#outside.call(
+          "join",
+          () => world.join?.(seat.agent, values),
+          () => {
+            this.#take(seat);
+            finish(seat);
+            this.#changed();
+          },
+          (error) => finish(clientError(error)),
+        ),
       );
     });
   }
@@ -262,7 +270,10 @@ export class Engine {
       this.leave(seat, () => {});
       return;
     }
-    const { holdMs, policy } = onDrop;
+    this.#afterEnds(() => this.#hold(seat, onDrop, onHeld));
+  }
+
+  #hold(seat: Seat, { holdMs, policy }: DropPolicy, onHeld: () => void): void {
     this.#withdraw(seat, lostStream());
     const blocks = policy === "block";
     const cancelDeadline = this.#outside.after(holdMs, () => this.leave(seat, () => {}));
@@ -302,7 +313,7 @@ export class Engine {
         made(this.#play).clock.withdrawn?.(state);
       }
       state.entered = false;
-      state.undelivered = undefined;
+      this.#discardUndelivered(state);
     } else {
       if (state.kind === "resetting") {
         seat.specs = state.specs;
@@ -365,11 +376,13 @@ export class Engine {
    */
   leave(seat: Seat, done: Done<undefined>): void {
     const left: Done<undefined> = () => done(undefined);
-    this.#request(left, (finish) => {
-      this.#remove(seat, undefined);
-      finish(undefined);
-      this.#destroyIfDrained();
-    });
+    this.#request(left, (finish) =>
+      this.#afterEnds(() => {
+        this.#remove(seat, undefined);
+        finish(undefined);
+        this.#destroyIfDrained();
+      }),
+    );
   }
 
   /**
@@ -426,14 +439,16 @@ export class Engine {
     if (seat.state.kind === "running" && movesByItself) {
       return;
     }
-    const reason = leftWhileWaiting();
-    this.#become(seat, { kind: "gone", reason });
-    try {
-      this.#remove(seat, undefined);
-    } finally {
-      reply(errorResponse(reason)); // The world may have failed, and it no longer answers this seat.
-    }
-    this.#destroyIfDrained();
+    this.#afterEnds(() => {
+      const reason = leftWhileWaiting();
+      this.#become(seat, { kind: "gone", reason });
+      try {
+        this.#remove(seat, undefined);
+      } finally {
+        reply(errorResponse(reason)); // The world may have failed, and it no longer answers this seat.
+      }
+      this.#destroyIfDrained();
+    });
   }
 
   /** Answers the outstanding request of a seat with the reason why it is gone. */
@@ -499,6 +514,15 @@ export class Engine {
    * then.
    */
   stepAll(steps: readonly RowStep<Seat>[], refuse: (error: unknown, index: number) => void): void {
+    if (steps.every(({ seat }) => seat.state.kind === "ended")) {
+      this.#stepAll(steps, refuse); // Delivers ends, and need not save them.
+    } else {
+      const goOn = (): void => this.#stepAll(steps, refuse);
+      this.#afterEnds(goOn, () => refuse(this.#state.gone, 0));
+    }
+  }
+
+  #stepAll(steps: readonly RowStep<Seat>[], refuse: (error: unknown, index: number) => void): void {
     for (const [index, { seat, request }] of steps.entries()) {
       const refusal = this.#stepRefusal(seat.state) ?? this.#misfit(seat, request);
       if (refusal !== undefined) {
@@ -506,8 +530,13 @@ export class Engine {
         return;
       }
     }
-    for (const { seat, request, reply } of steps) {
-      this.step(seat, request, reply);
+    this.#isSteppingAll = true;
+    try {
+      for (const { seat, request, reply } of steps) {
+        this.step(seat, request, reply);
+      }
+    } finally {
+      this.#isSteppingAll = false;
     }
   }
 
@@ -588,13 +617,14 @@ export class Engine {
   /** Lets an agent enter the sequence that others are in (behaviour 62). */
   #enter(seat: Seat, step: OutstandingStep): void {
     const { world, clock } = made(this.#play);
-    this.#saveEnds();
-    const refused = this.#outside.refusal("enter", () => world.enter?.(seat.agent));
-    if (refused === undefined) {
-      clock.entered(this.#admit(seat, step));
-    } else {
-      this.#refuseFirstStep(seat, step, refused);
-    }
+    this.#afterEnds(() => {
+      const refused = this.#outside.refusal("enter", () => world.enter?.(seat.agent));
+      if (refused === undefined) {
+        clock.entered(this.#admit(seat, step));
+      } else {
+        this.#refuseFirstStep(seat, step, refused);
+      }
+    });
   }
 
   #refuseFirstStep(seat: Seat, step: OutstandingStep, reason: Error): void {
@@ -640,9 +670,13 @@ export class Engine {
   }
 
   #open(): void {
+    this.#state.sequence = "starting";
+    this.#afterEnds(() => this.#start());
+  }
+
+  #start(): void {
     const state = this.#state;
     const { world, clock } = made(this.#play);
-    this.#saveEnds();
     const members = this.#members();
     const agents = members.map(({ agent }) => agent);
     const { values: settings, random, isReseeded } = this.#settings;
@@ -658,7 +692,6 @@ export class Engine {
       }
       clock.opened();
     };
-    state.sequence = "starting";
     this.#outside.call("start", () => world.start?.(start), begun);
   }
 
@@ -740,11 +773,14 @@ export class Engine {
     }
   }
 
-  /** Ticks until the clock requests no further tick, or the author's promise is pending. */
+  /** Ticks until the clock requests no further tick, or the rest waits for the author's promise or a later turn. */
   #tick(): void {
     const { world, observing } = made(this.#play);
     this.#isTicking = true;
     while (this.#nextTick !== undefined) {
+      if (!this.#areEndsSaved(this.#tickLater)) {
+        break;
+      }
       this.#tickActions = this.#nextTick;
       this.#nextTick = undefined;
       const asked = this.#tickActions;
@@ -754,7 +790,6 @@ export class Engine {
       if (this.#clock.onMissedDeadline === "repeat-last") {
         this.#keepLastActions(asked);
       }
-      this.#saveEnds();
       if (observing.hasRewards) {
         this.#addRewards();
       }
@@ -764,6 +799,8 @@ export class Engine {
     }
     this.#isTicking = false;
   }
+
+  readonly #tickLater = (): void => this.#tick();
 
   /** Returns an agent's place in the sequence; undefined if it is not in a sequence. */
   #runningOf(agent: AgentId): Running | undefined {
@@ -948,14 +985,14 @@ export class Engine {
    * Answers that wait, in order. No other transition runs until they are sent, and the world does not change before
    * (`#saveEnds`).
    */
-  readonly #late: LateAnswer[] = [];
+  readonly #late = new Queue<LateAnswer>();
 
   /**
    * Returns true if an answer must wait, because earlier ones wait or have taken the time of this turn. One tick may
    * cause hundreds of answers, which would stop all other worlds and streams.
    */
   #mustWait(): boolean {
-    if (this.#late.length > 0) {
+    if (this.#late.size > 0) {
       return true;
     }
     if (this.#state.seats.size < manyAgents || !this.#outside.isTurnOver()) {
@@ -964,15 +1001,15 @@ export class Engine {
     this.#outside.inLaterTurns(() => {
       do {
         this.#sendLate();
-      } while (this.#late.length > 0 && !this.#outside.isTurnOver());
-      return this.#late.length === 0;
+      } while (this.#late.size > 0 && !this.#outside.isTurnOver());
+      return this.#late.size === 0;
     });
     return true;
   }
 
   /** Sends the first answer that waits, if any. If the observation fails, `#end` answers the step. */
   #sendLate(): void {
-    const [first] = this.#late;
+    const { first } = this.#late;
     if (first !== undefined) {
       const { of, step, state } = first;
       const observations = this.#observe(of, step);
@@ -1024,40 +1061,135 @@ export class Engine {
   /** Answers a step with an undelivered end. */
   #deliverEnd(ended: Ended, step: OutstandingStep): void {
     const { seat, state, saved } = ended;
-    let observations: readonly UidTensor[];
+    let observations: readonly UidTensor[] | DmEnvRpcError;
     try {
       observations =
         saved === undefined
           ? this.#observe(ended, step)
-          : step.requested.map(({ uid }) => saved.get(uid) as UidTensor);
+          : this.#savedEnds.read(saved, step.requested);
     } catch (error) {
       this.#failRequest(error, step.reply);
       return;
     }
     if (seat.state.kind === "running") {
-      seat.state.undelivered = undefined;
+      this.#discardUndelivered(seat.state);
     } else {
       this.#startAnew(seat);
     }
-    step.reply({ case: "step", value: { state, observations } });
+    step.reply(
+      isDmEnvRpcError(observations)
+        ? errorResponse(observations)
+        : { case: "step", value: { state, observations } },
+    );
     this.#finishResetIfDelivered();
   }
 
-  /** Sends the answers that wait, and saves the observations of undelivered ends, before the world changes. */
+  #discardUndelivered(running: Running): void {
+    this.#dropSaved(running.undelivered);
+    running.undelivered = undefined;
+  }
+
+  #dropSaved(ended: Ended | undefined): void {
+    if (ended?.saved !== undefined) {
+      this.#savedEnds.drop(ended.saved);
+    }
+  }
+
+  /** True while `stepAll` processes its steps. They are one transition, of which no part may wait for a later turn. */
+  #isSteppingAll = false;
+
+  /**
+   * Continues a transition that changes the world once the undelivered ends are saved.
+   *
+   * @param refuse Called instead of `goOn` if the world is gone by then, for a request that is not stored in a seat.
+   */
+  #afterEnds(goOn: () => void, refuse: () => void = () => {}): void {
+    try {
+      if (!this.#areEndsSaved(goOn, refuse)) {
+        return;
+      }
+    } catch (error) {
+      this.fail(error);
+      refuse();
+      throw error;
+    }
+    goOn();
+  }
+
+  /**
+   * Sends the answers that wait, and saves the observations of undelivered ends, before the world changes. If there are
+   * many ends, this may take several turns of the event loop.
+   *
+   * @returns True if all is done. Otherwise `goOn` continues the transition in a later turn.
+   */
+  #areEndsSaved(goOn: () => void, refuse: () => void = () => {}): boolean {
+    const { unsaved } = this.#state;
+    if (unsaved.size === 0 && this.#late.size === 0) {
+      return true;
+    }
+    if (unsaved.size < manyAgents || this.#isSteppingAll) {
+      this.#saveEnds();
+      return true;
+    }
+    if (this.#saveUntilTurnIsOver()) {
+      return true;
+    }
+    this.#outside.inLaterTurns(() => {
+      if (this.#state.gone !== undefined) {
+        refuse();
+        return true;
+      }
+      let isDone: boolean;
+      try {
+        isDone = this.#saveUntilTurnIsOver();
+      } catch (error) {
+        this.fail(error);
+        refuse();
+        throw error;
+      }
+      if (isDone) {
+        goOn();
+      }
+      return isDone;
+    });
+    return false;
+  }
+
+  #saveUntilTurnIsOver(): boolean {
+    const { unsaved } = this.#state;
+    while (this.#late.size > 0) {
+      this.#sendLate();
+    }
+    for (const ended of unsaved) {
+      this.#save(ended);
+      if (this.#outside.isTurnOver()) {
+        break;
+      }
+    }
+    return unsaved.size === 0;
+  }
+
+  /** Does at once what `#areEndsSaved` may do in several turns. */
   #saveEnds(): void {
-    while (this.#late.length > 0) {
+    while (this.#late.size > 0) {
       this.#sendLate();
     }
     const { unsaved } = this.#state;
     if (unsaved.size === 0) {
       return;
     }
-    const { observing } = made(this.#play);
     for (const ended of unsaved) {
-      const { seat, reward } = ended;
-      ended.saved = observing.save(seat.agent, reward, seat.specs);
+      this.#save(ended);
     }
-    unsaved.clear();
+  }
+
+  #save(ended: Ended): void {
+    const { seat, reward } = ended;
+    const { observing } = made(this.#play);
+    ended.saved = this.#savedEnds.save(seat.specs, (requested) =>
+      observing.observe(seat.agent, reward, requested),
+    );
+    this.#state.unsaved.delete(ended);
   }
 
   /**
@@ -1113,6 +1245,16 @@ export class Engine {
       reply(errorResponse(refusal));
       return;
     }
+    const { state } = seat;
+    const goOn = (): void => this.#resetSeat(seat, settings, reply);
+    if (settings.size > 0 || (state.kind === "running" && state.entered)) {
+      this.#afterEnds(goOn, () => reply(errorResponse(this.#state.gone)));
+    } else {
+      goOn();
+    }
+  }
+
+  #resetSeat(seat: Seat, settings: PackedSettings, reply: Reply): void {
     let specs: SeatSpecs;
     try {
       specs = this.#changeSettings(seat, settings);
@@ -1127,7 +1269,7 @@ export class Engine {
     const resetting: Resetting = { kind: "resetting", reply, specs };
     if (seat.state.kind !== "running" || !seat.state.entered) {
       if (seat.state.kind === "running") {
-        seat.state.undelivered = undefined;
+        this.#discardUndelivered(seat.state);
       } else {
         this.#startAnew(seat);
       }
@@ -1288,16 +1430,38 @@ export class Engine {
       const state = this.#state;
       state.closing = reason;
       this.#interrupt();
-      for (const seat of [...state.seats.values()]) {
-        if (seat.state.kind === "opening") {
-          this.#refuseFirstStep(seat, seat.state.step, reason);
-        } else if (seat.held !== undefined) {
-          this.#remove(seat, undefined);
+      const seats = [...state.seats.values()].reverse();
+      const isLong = seats.length >= manyAgents;
+      const closeSeats = (): boolean => {
+        if (state.gone !== undefined) {
+          return true;
         }
+        for (let seat = seats.pop(); seat !== undefined; seat = seats.pop()) {
+          if (this.#closeSeat(seat, reason) && isLong && this.#outside.isTurnOver()) {
+            return false;
+          }
+        }
+        this.#changed();
+        finish(undefined);
+        return true;
+      };
+      if (!closeSeats()) {
+        this.#outside.inLaterTurns(closeSeats);
       }
-      this.#changed();
-      finish(undefined);
     });
+  }
+
+  /** Refuses an outstanding first step, or removes an agent whose seat is held; returns false if there is neither. */
+  #closeSeat(seat: Seat, reason: DmEnvRpcError): boolean {
+    if (seat.state.kind === "opening") {
+      this.#refuseFirstStep(seat, seat.state.step, reason);
+      return true;
+    }
+    if (seat.held !== undefined) {
+      this.#remove(seat, undefined);
+      return true;
+    }
+    return false;
   }
 
   /** Destroys the world according to its policy for joined agents. */
@@ -1389,8 +1553,8 @@ export class Engine {
       this.#left(seat, reason);
     }
     this.#outside.emit({ kind: "gone", end });
-    for (const { step } of this.#late.splice(0)) {
-      step.reply(errorResponse(reason));
+    for (let late = this.#late.shift(); late !== undefined; late = this.#late.shift()) {
+      late.step.reply(errorResponse(reason));
     }
     for (const seat of seats) {
       this.#dismiss(seat, reason);
@@ -1442,6 +1606,10 @@ export class Engine {
     seat.state = next;
     this.#unlist(last);
     this.#list(next);
+    const end = undeliveredEnd(last);
+    if (end !== undeliveredEnd(next)) {
+      this.#dropSaved(end);
+    }
   }
 
   #unlist(last: SeatState): void {
@@ -1509,6 +1677,13 @@ function made(play: Play | undefined): Play {
     throw new Error("the world has not been made yet");
   }
   return play;
+}
+
+function undeliveredEnd(state: SeatState): Ended | undefined {
+  if (state.kind === "running") {
+    return state.undelivered;
+  }
+  return state.kind === "ended" ? state : undefined;
 }
 
 /** True if the next step of a seat is the first of a sequence, or delivers an end. */

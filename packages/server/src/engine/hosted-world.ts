@@ -9,6 +9,7 @@ import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.t
 import type { CallLimitsMs } from "./author-calls.ts";
 import type { WorldEvent } from "./outside.ts";
 import type { Done, PackedSettings, Reply } from "./requests.ts";
+import type { EndBytes } from "./saved-ends.ts";
 import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
 import type { WorldCounts } from "./world-counts.ts";
 import type { WorldSettingsOptions } from "./world-settings.ts";
@@ -120,6 +121,8 @@ export interface HostOptions extends WorldSettingsOptions {
   readonly name: string;
   /** Shares the thread with the sessions and the other worlds of the server. */
   readonly share: ThreadShare;
+  /** Counts the bytes of undelivered ends, also those of the other worlds of the server. */
+  readonly endBytes: EndBytes;
   readonly time: TimeSource;
   readonly limits: CallLimitsMs & {
     readonly maxAgentsPerWorld: number;

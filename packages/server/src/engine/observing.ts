@@ -8,7 +8,7 @@ import {
   zeros,
 } from "@dm-env-rpc/tensor-codec";
 import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
-import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import type { UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
 import { type ObservationChecks, sampleEvery } from "../definition/observation-checks.ts";
 import { promised, WorldFault } from "./author-calls.ts";
@@ -211,19 +211,5 @@ export class Observing {
     } catch (error) {
       throw new WorldFault("observe.reward", error);
     }
-  }
-
-  /** Copies all observations of an agent, before the world advances. */
-  save(
-    agent: AgentId,
-    reward: RewardSum,
-    { observations }: SeatSpecs,
-  ): ReadonlyMap<Uid, UidTensor> {
-    return new Map(
-      this.observe(agent, reward, observations.entries).map(({ uid, tensor }) => [
-        uid,
-        { uid, tensor: { ...tensor, data: tensor.data.slice() } as PackedTensor },
-      ]),
-    );
   }
 }

@@ -2,13 +2,14 @@
 import type { EnvironmentStateType } from "@dm-env-rpc/protocol";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { SpecEntry } from "@dm-env-rpc/tensor-codec/proto";
-import type { StepRequest, Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
+import type { StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import type { AgentId } from "../definition/agent.ts";
 import type { ActionValues, ClockSeat } from "../definition/clock.ts";
 import type { Cancel } from "./outside.ts";
 import type { Done, Reply } from "./requests.ts";
 import type { RewardSum } from "./rewards.ts";
 import { RunningAgents } from "./running-agents.ts";
+import type { SavedEnd } from "./saved-ends.ts";
 import type { SeatSpecs } from "./seat-specs.ts";
 
 /** One of the steps that several agents make together. */
@@ -79,7 +80,7 @@ export interface Ended {
   readonly state: EnvironmentStateType;
   readonly reward: RewardSum;
   /** The final observations, saved before the world advances. */
-  saved: ReadonlyMap<Uid, UidTensor> | undefined;
+  saved: SavedEnd | undefined;
   /** True if the next sequence does not wait for this agent. */
   excused: boolean;
 }

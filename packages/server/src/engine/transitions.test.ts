@@ -9,6 +9,7 @@ import type { AgentId } from "../definition/agent.ts";
 import { optional } from "../definition/settings.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
+import type { ServerLimits } from "../host/limits.ts";
 
 /** A world that shows its last call; an agent that goes up ends its own sequence. */
 function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
@@ -55,8 +56,8 @@ function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
   });
 }
 
-async function playing(world = heard()) {
-  const server = createEnvironmentServer({ worlds: [world] });
+async function playing(world = heard(), limits: Partial<ServerLimits> = {}) {
+  const server = createEnvironmentServer({ worlds: [world], limits });
   const host = connectPeer(server);
   const name = await host.createWorld();
   const [one, two, three] = (await joinedPeers(server, name, 3)) as [Peer, Peer, Peer];
@@ -78,6 +79,18 @@ describe("behaviour 61: an undelivered end shows the world at the time of the en
     expect((await one.step({ up: true })).state).toBe("TERMINATED");
     await change(scene);
     expect(await two.step()).toEqual({ state: "TERMINATED", observations: { last: "step 1" } });
+  });
+
+  it("is answered with an error if its observations took too much memory, and the next step begins a sequence", async () => {
+    const scene = await playing(heard(), { maxUndeliveredEndBytes: 10 });
+    const { one, two, three } = scene;
+    await one.step({ up: true });
+    await three.step();
+    await expect(two.step()).rejects.toThrow(
+      /^8: .*"last" .*was dropped: .*\(limit: maxUndeliveredEndBytes\)/,
+    );
+    expect(scene.server.counts().refusals.get("maxUndeliveredEndBytes")).toBe(1);
+    expect((await two.step()).state).toBe("RUNNING");
   });
 });
 

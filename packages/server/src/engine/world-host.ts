@@ -49,7 +49,7 @@ export class WorldHost implements SharedWorld {
 
   /** @throws DmEnvRpcError, TensorError if a setting is missing, unknown or invalid. */
   constructor(options: HostOptions) {
-    const { name, definition, share, time, limits, checkObservations, emit } = options;
+    const { name, definition, share, endBytes, time, limits, checkObservations, emit } = options;
     this.name = name;
     this.definition = definition;
     const settings = new WorldSettings(options);
@@ -67,6 +67,7 @@ export class WorldHost implements SharedWorld {
       settings,
       maxAgentsPerWorld: limits.maxAgentsPerWorld,
       checkObservations,
+      endBytes,
       outside: this.#calls,
     });
   }

@@ -16,6 +16,7 @@ import type { ObservationChecks } from "../definition/observation-checks.ts";
 import type { PropertyTree } from "../definition/property.ts";
 import type { WorldDefinition } from "../definition/world.ts";
 import type { HostedWorld } from "../engine/hosted-world.ts";
+import { EndBytes } from "../engine/saved-ends.ts";
 import { nameOf } from "../properties/author-questions.ts";
 import { serverProperties } from "../properties/built-in.ts";
 import { createSideChannel } from "../properties/side-channel.ts";
@@ -138,12 +139,14 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   const emit = createEmit(options.onEvent);
   // With a custom time source, no time passes within a turn of the event loop.
   const share = new ThreadShare(options.time === undefined ? undefined : () => 0);
+  const refusals = new RefusalCounts();
   const registry = new WorldRegistry({
     definitions: options.worlds,
     singleWorld: options.singleWorld ?? false,
     limits,
     checkObservations: options.checkObservations ?? "always",
     share,
+    endBytes: new EndBytes(limits.maxUndeliveredEndBytes, refusals),
     time,
     randomSeed: options.randomSeed ?? seedOfEntropy,
     emit,
@@ -165,13 +168,15 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     onFault: (worldName, question, error) =>
       emit({ kind: "answer-failed", worldName, what: nameOf(question), error }),
   });
-  const refusals = new RefusalCounts();
   const { authorizeMs } = limits;
   const admission = createAdmission({ authorize, authorizeMs, refusals, time, emit });
   const spectators = createSpectators({
     worlds: registry,
     admission,
     canJoinWithoutToken,
+    maxSpectatorsPerAddress: limits.maxSpectatorsPerAddress,
+    refusals,
+    share,
     time,
     emit,
   });

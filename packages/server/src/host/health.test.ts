@@ -25,13 +25,9 @@ const other = defineWorld({
   create: () => ({ step() {}, observe: {} }),
 });
 
-describe.each([
+const transports = [
   ["gRPC", (baseUrl: string) => createGrpcTransport({ baseUrl })],
   ["gRPC in JSON", (baseUrl: string) => createGrpcTransport({ baseUrl, useBinaryFormat: false })],
-  [
-    "gRPC with a deadline",
-    (baseUrl: string) => createGrpcTransport({ baseUrl, defaultTimeoutMs: 600_000 }),
-  ],
   ["gRPC-Web", (baseUrl: string) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
   [
     "gRPC-Web over HTTP/2",
@@ -41,6 +37,14 @@ describe.each([
   [
     "Connect over HTTP/2",
     (baseUrl: string) => createConnectTransport({ baseUrl, httpVersion: "2" }),
+  ],
+] as const;
+
+describe.each([
+  ...transports,
+  [
+    "gRPC with a deadline",
+    (baseUrl: string) => createGrpcTransport({ baseUrl, defaultTimeoutMs: 600_000 }),
   ],
 ] as const)("health over %s", (_name, transportOf) => {
   it("is checked and watched", async () => {
@@ -57,6 +61,27 @@ describe.each([
     expect((await watched.next()).done).toBe(true);
     await closed;
   });
+});
+
+it.each(transports)("a Watch over %s ends at its deadline", async (_name, transportOf) => {
+  await using server = await serving({ worlds: [tally()] });
+  const health = createClient(Health, transportOf(server.url));
+  // If the machine pauses, a deadline can pass before the first status arrives; the next deadline is longer.
+  let first: number | undefined;
+  for (let deadlineMs = 50; first === undefined; deadlineMs *= 2) {
+    // As headers, so that only the server watches the deadline.
+    const headers = { "grpc-timeout": `${deadlineMs}m`, "connect-timeout-ms": `${deadlineMs}` };
+    const watched = health.watch({ service: "" }, { headers })[Symbol.asyncIterator]();
+    const expired = (error: unknown) => {
+      expect(String(error)).toContain("deadline_exceeded");
+      return undefined;
+    };
+    first = await watched.next().then(({ value }) => value?.status, expired);
+    if (first !== undefined) {
+      expect(first).toBe(SERVING);
+      await expect(watched.next()).rejects.toThrow("deadline_exceeded");
+    }
+  }
 });
 
 it.each(["Check", "Watch"])("%s refuses a malformed request", async (method) => {

@@ -90,6 +90,7 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
         for await (const status of statuses(service, signal)) {
           yield { status };
         }
+        signal.throwIfAborted(); // The deadline has passed, or the caller has disconnected.
       },
     },
     byteStreams: new Map<string, ByteStream>([

@@ -374,6 +374,21 @@ describe("limits", () => {
     },
   );
 
+  it("maxStreamsPerAddress: refuses one more stream of the address until another is closed", async () => {
+    await using server = await serving({ worlds: [tally()], limits: { maxStreamsPerAddress: 1 } });
+    const first = await networkPeer(server);
+    await first.createWorld();
+    await using second = await networkPeer(server);
+    expect(await second.closed).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      message: expect.stringMatching(/limit: maxStreamsPerAddress/),
+    });
+    await first[Symbol.asyncDispose]();
+    await until(() => server.sessionCount === 0);
+    await using third = await networkPeer(server);
+    expect(await third.createWorld()).toBe("tally-2");
+  });
+
   it("maxConnections and maxStreams: refuse one more until another is closed", async () => {
     const errors: string[] = [];
     await using server = await serving({

@@ -21,11 +21,16 @@ class ServerLimitTable extends ListenLimitTable {
    */
   readonly stepMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Maximum number of open Process streams on all connections, and separately of open calls of
-   * other services, such as health and reflection. A further stream or call is ended with
-   * RESOURCE_EXHAUSTED. Default 10,000.
+   * Maximum number of open Process streams on all connections. Open streaming calls of other services, such as
+   * reflection, have the same limit and are counted separately; so are unary calls, such as health checks. A
+   * further stream or call is ended with RESOURCE_EXHAUSTED. Default 10,000.
    */
   override readonly maxStreams: Limit = { default: 10_000, unit: "count" };
+  /**
+   * Maximum number of open calls of spectators from one IPv4 address, or one IPv6 network of 64
+   * bits. A further call is ended with RESOURCE_EXHAUSTED. Default 256.
+   */
+  readonly maxSpectatorsPerAddress: Limit = { default: 256, unit: "count" };
   /**
    * Maximum number of worlds. A create of a further world is answered with RESOURCE_EXHAUSTED.
    * Default 1,000.
@@ -42,6 +47,13 @@ class ServerLimitTable extends ListenLimitTable {
    * Default 16,384.
    */
   readonly maxSlotsPerWorld: Limit = { default: 16_384, unit: "count" };
+  /**
+   * Bytes of the observations of undelivered ends in all worlds, which a server copies before a world changes. While more
+   * than a quarter of the limit is in use, an end keeps only what its agent requested last, and small observations. Above
+   * the limit, the world that holds the most bytes drops its oldest ends, whose agents receive RESOURCE_EXHAUSTED with
+   * their next step. Default 64 MiB.
+   */
+  readonly maxUndeliveredEndBytes: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
   /**
    * Maximum number of elements of one tensor, before and after broadcasting; checked before
    * anything is allocated. A request above it is answered with RESOURCE_EXHAUSTED. Default 2^24.
@@ -130,9 +142,12 @@ export const trustedLimits: Partial<ServerLimits> = {
   listenBacklog: 65_535,
   maxStreamsPerConnection: 10_000,
   maxStreams: 100_000,
+  maxStreamsPerAddress: 100_000,
+  maxSpectatorsPerAddress: 10_000,
   maxRequestsPerSecond: 0,
   maxBufferedBytes: 4 * 1024 * 1024 * 1024,
   maxBufferedBytesPerConnection: 1024 * 1024 * 1024,
+  maxUndeliveredEndBytes: 4 * 1024 * 1024 * 1024,
 };
 
 /**

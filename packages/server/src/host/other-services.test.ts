@@ -50,6 +50,30 @@ it("maxStreams: also limits calls of other services", async () => {
   expect(await statusOf(late)).toBe("0");
 });
 
+it("maxStreams: answers a health check although watches use up the limit", async () => {
+  await using server = await start({ maxStreams: 2 });
+  using client = connection(server);
+  for (let i = 0; i < 2; i++) {
+    const watching = client.call(watch);
+    watching.end(Buffer.alloc(5));
+    await once(watching, "data");
+  }
+  expect(await statusOf(client.call(watch))).toBe("8");
+  const checking = client.call("/grpc.health.v1.Health/Check");
+  checking.end(Buffer.alloc(5));
+  expect(await statusOf(checking)).toBe("0");
+});
+
+it("maxStreamsPerAddress: limits the calls of one address", async () => {
+  await using server = await start({ maxStreamsPerAddress: 1 });
+  using client = connection(server);
+  const watching = client.call(watch);
+  watching.end(Buffer.alloc(5));
+  await once(watching, "data");
+  expect(await statusOf(client.call(watch))).toBe("8");
+  expect(server.counts().refusals.get("maxStreamsPerAddress")).toBe(1);
+});
+
 it("idleStreamMs: resets calls of other services that send nothing, but not watches", async () => {
   await using server = await start({ idleStreamMs: 100 });
   using client = connection(server);

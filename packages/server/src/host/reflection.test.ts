@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { connect as connectTcp } from "node:net";
 import { fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
 import { Code, createClient, createRouterTransport } from "@connectrpc/connect";
@@ -8,7 +9,8 @@ import { ServerReflection as V1Alpha } from "@dm-env-rpc/protocol/reflection-v1a
 import { describe, expect, it, vi } from "vitest";
 import { serving } from "../../testing/network.ts";
 import { tally } from "../../testing/tally.ts";
-import { addReflection, admitReflection } from "./reflection.ts";
+import { addReflection } from "./reflection.ts";
+import type { Server } from "./serve.ts";
 
 type Question = Pick<ServerReflectionRequest, "messageRequest">["messageRequest"];
 
@@ -117,6 +119,31 @@ describe("reflection", () => {
   });
 });
 
+it("finds a symbol with one lookup, however many dots it has", async () => {
+  const transport = createRouterTransport((router) => addReflection(router, []));
+  const symbol = "grpc.reflection.v1.ServerReflection".padEnd(60_000, ".x");
+  async function* requests() {
+    yield { messageRequest: { case: "fileContainingSymbol" as const, value: symbol } };
+  }
+  const { get } = Map.prototype;
+  const lookups: string[] = [];
+  Map.prototype.get = function (this: Map<unknown, unknown>, key: unknown) {
+    if (typeof key === "string" && key.startsWith("grpc.reflection.v1.ServerReflection.x.x")) {
+      lookups.push(key);
+    }
+    return get.call(this, key);
+  };
+  try {
+    const client = createClient(ServerReflection, transport);
+    for await (const { messageResponse } of client.serverReflectionInfo(requests())) {
+      expect(messageResponse).toMatchObject({ case: "errorResponse", value: { errorCode: 5 } });
+    }
+  } finally {
+    Map.prototype.get = get;
+  }
+  expect(lookups).toEqual([symbol]);
+});
+
 it("answers requests that arrive together in many turns of the event loop", async () => {
   const transport = createRouterTransport((router) => addReflection(router, []));
   async function* requests() {
@@ -142,46 +169,64 @@ it("answers requests that arrive together in many turns of the event loop", asyn
   expect(turns).toBeGreaterThan(5);
 });
 
+/** Opens calls of reflection from an address of this machine. Each stays open until it is ended. */
+function openCalls({ url, host, port }: Server, localAddress: string) {
+  const transport = createGrpcTransport({
+    baseUrl: url,
+    nodeOptions: { createConnection: () => connectTcp({ host, port, localAddress }) },
+  });
+  const client = createClient(ServerReflection, transport);
+  const ends: (() => void)[] = [];
+  return {
+    async open() {
+      async function* requests() {
+        yield { host: "", messageRequest: { case: "listServices" as const, value: "" } };
+        await new Promise<void>((resolve) => ends.push(resolve));
+      }
+      const responses = client.serverReflectionInfo(requests())[Symbol.asyncIterator]();
+      const first = await responses.next();
+      expect(first.done).toBe(false);
+      return responses;
+    },
+    end() {
+      for (const end of ends.splice(0)) {
+        end();
+      }
+    },
+  };
+}
+
+const refusedBy = (message: string) => ({
+  code: Code.ResourceExhausted,
+  rawMessage: expect.stringContaining(message),
+});
+
 it("serves 16 calls of reflection at a time from one address, and refuses another until one has ended", async () => {
   await using server = await serving({ worlds: [tally()] });
-  const client = createClient(ServerReflection, createGrpcTransport({ baseUrl: server.url }));
-  const ends: (() => void)[] = [];
-  const call = async () => {
-    async function* requests() {
-      yield { host: "", messageRequest: { case: "listServices" as const, value: "" } };
-      await new Promise<void>((resolve) => ends.push(resolve));
-    }
-    const responses = client.serverReflectionInfo(requests())[Symbol.asyncIterator]();
-    const first = await responses.next();
-    expect(first.done).toBe(false);
-    return responses;
-  };
-  const open = await Promise.all(Array.from({ length: 16 }, call));
-  await expect(call()).rejects.toMatchObject({
-    code: Code.ResourceExhausted,
-    rawMessage: expect.stringContaining("at most 16 at a time from one address"),
-  });
-  for (const end of ends) {
-    end();
-  }
+  const calls = openCalls(server, "127.0.0.1");
+  const open = await Promise.all(Array.from({ length: 16 }, calls.open));
+  await expect(calls.open()).rejects.toMatchObject(
+    refusedBy("at most 16 at a time from one address"),
+  );
+  calls.end();
   for (const responses of open) {
     expect((await responses.next()).done).toBe(true);
   }
-  await vi.waitFor(call, 60_000);
-  for (const end of ends) {
-    end();
-  }
+  await vi.waitFor(calls.open, 60_000);
+  calls.end();
 });
 
-it("serves 64 calls of reflection at a time from all addresses", () => {
-  const admit = admitReflection();
-  const callFrom = (host: number) =>
-    admit({
-      path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-      peer: { address: `192.0.2.${host}:1`, metadata: new Map(), certificate: undefined },
-    });
-  const ends = Array.from({ length: 64 }, (_, i) => callFrom(i % 4));
-  expect(() => callFrom(4)).toThrow("expected at most 64 at a time, received one more");
-  ends[0]?.();
-  callFrom(4);
+it("serves 64 calls of reflection at a time from all addresses, and another once some have ended", async () => {
+  await using server = await serving({ worlds: [tally()] });
+  const hosts = [2, 3, 4, 5].map((host) => openCalls(server, `127.0.0.${host}`));
+  await Promise.all(hosts.flatMap(({ open }) => Array.from({ length: 16 }, open)));
+  const other = openCalls(server, "127.0.0.6");
+  await expect(other.open()).rejects.toMatchObject(
+    refusedBy("expected at most 64 at a time, received one more"),
+  );
+  hosts[0]?.end();
+  await vi.waitFor(other.open, 60_000);
+  for (const { end } of [...hosts, other]) {
+    end();
+  }
 });

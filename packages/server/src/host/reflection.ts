@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createRegistry, type DescFile, type Registry, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import type { ConnectRouter, HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
-import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { type ListenOptions, peerOfCall } from "@dm-env-rpc/transport";
+import { peerOfCall } from "@dm-env-rpc/transport";
 import { NetworkCounts, networkOf, ThreadShare } from "@dm-env-rpc/transport/internal";
 
 /** A request of v1 or v1alpha. */
@@ -40,14 +39,13 @@ const maxReflectionCalls = 64;
 /** Of these, the calls of one IPv4 address or one IPv6 network of 64 bits. */
 const maxCallsPerAddress = 16;
 
-const reflectionPrefix = "/grpc.reflection.";
-
 /** Size limit of a request of reflection or health, which contains only names. */
 export const maxQuestionBytes: number = 64 * 1024;
 
 /**
  * Adds gRPC reflection (v1 and v1alpha) to a router. It describes every service that the router has
- * when the first request arrives, and `files`. `serve` includes it.
+ * when the first request arrives, and `files`. At most 64 calls of reflection are served at a time, and at most 16 of
+ * one address. `serve` includes it.
  */
 export function addReflection(router: ConnectRouter, files: readonly DescFile[]): void {
   let described: Described | undefined;
@@ -70,49 +68,50 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
       };
     }
   }
-  const limits = { readMaxBytes: maxQuestionBytes };
+  const limits = { readMaxBytes: maxQuestionBytes, requestGate: limitCalls() };
   router.service(ServerReflection, { serverReflectionInfo: answers }, limits);
   router.service(ServerReflectionV1Alpha, { serverReflectionInfo: answers }, limits);
 }
 
-/**
- * Creates the admission of a server's calls, which limits the calls of reflection.
- *
- * @returns The `onCall` of a listener.
- */
-export function admitReflection(): NonNullable<ListenOptions["onCall"]> {
+/** Creates the gate that limits the concurrent calls of reflection, before their requests are read. */
+function limitCalls(): (call: HandlerContext) => void {
   let calls = 0;
   const byNetwork = new NetworkCounts();
-  return ({ path, peer }) => {
-    if (!path.startsWith(reflectionPrefix)) {
-      return () => {};
-    }
+  return ({ values, signal }) => {
+    const { address } = peerOfCall(values);
     if (calls >= maxReflectionCalls) {
       throw tooManyCalls(`at most ${maxReflectionCalls} at a time`);
     }
-    if (byNetwork.of(peer.address) >= maxCallsPerAddress) {
+    if (byNetwork.of(address) >= maxCallsPerAddress) {
       throw tooManyCalls(`at most ${maxCallsPerAddress} at a time from one address`);
     }
+    if (signal.aborted) {
+      return;
+    }
     calls += 1;
-    const uncount = byNetwork.add(peer.address);
-    return () => {
+    const uncount = byNetwork.add(address);
+    // Connect aborts the signal at the end of each call, however it ends.
+    const end = (): void => {
       calls -= 1;
       uncount();
     };
+    signal.addEventListener("abort", end, { once: true });
   };
 }
 
-function tooManyCalls(expected: string): DmEnvRpcError {
-  return new DmEnvRpcError(
-    "RESOURCE_EXHAUSTED",
+function tooManyCalls(expected: string): ConnectError {
+  return new ConnectError(
     `too many calls of reflection: expected ${expected}, received one more; end some, or try again later`,
+    Code.ResourceExhausted,
   );
 }
 
 /** Services and types for reflection. */
 interface Described {
   readonly services: readonly string[];
+  /** Files by their names. */
   readonly files: ReadonlyMap<string, DescFile>;
+  readonly symbols: ReadonlyMap<string, DescFile>;
   /** Cache of requested files, encoded with all their imports; encoding takes a millisecond. */
   readonly encoded: Map<DescFile, Uint8Array<ArrayBuffer>[]>;
   readonly types: Registry;
@@ -136,16 +135,18 @@ function describe(router: ConnectRouter, further: readonly DescFile[]): Describe
   for (const file of further) {
     add(file);
   }
+  const types = createRegistry(...files.values());
   return {
     services: [...services].map(({ typeName }) => typeName).sort(),
     files,
+    symbols: filesBySymbol(types),
     encoded: new Map(),
-    types: createRegistry(...files.values()),
+    types,
   };
 }
 
 function answerQuestion(described: Described, question: Question): Answer {
-  const { services, files, types } = described;
+  const { services, files, symbols, types } = described;
   switch (question.case) {
     case "listServices":
       return {
@@ -155,7 +156,7 @@ function answerQuestion(described: Described, question: Question): Answer {
     case "fileByFilename":
       return fileAnswer(described, files.get(question.value), question.value);
     case "fileContainingSymbol":
-      return fileAnswer(described, fileOf(types, question.value), question.value);
+      return fileAnswer(described, symbols.get(question.value.replace(/^\./, "")), question.value);
     case "fileContainingExtension": {
       const { containingType, extensionNumber } = question.value;
       const type = types.getMessage(containingType);
@@ -188,42 +189,33 @@ function answerQuestion(described: Described, question: Question): Answer {
   }
 }
 
-/** Returns the file that declares a type, a service, or one of their members. */
-function fileOf(types: Registry, symbol: string): DescFile | undefined {
-  for (let name = symbol.replace(/^\./, ""); name !== ""; name = parentOf(name)) {
-    const known = types.get(name);
-    if (known !== undefined) {
-      return hasMember(known, symbol, name) ? known.file : undefined;
+/**
+ * Returns the files by the symbols that they declare: types, services and their members. A request for a symbol thus
+ * takes one lookup, however long the symbol is.
+ */
+function filesBySymbol(types: Registry): ReadonlyMap<string, DescFile> {
+  const files = new Map<string, DescFile>();
+  for (const type of types) {
+    files.set(type.typeName, type.file);
+    for (const { name } of membersOf(type)) {
+      files.set(`${type.typeName}.${name}`, type.file);
     }
   }
-  return undefined;
+  return files;
 }
 
-function parentOf(name: string): string {
-  return name.slice(0, Math.max(0, name.lastIndexOf(".")));
-}
-
-function hasMember(
-  known: NonNullable<ReturnType<Registry["get"]>>,
-  symbol: string,
-  name: string,
-): boolean {
-  const member = symbol.replace(/^\./, "").slice(name.length + 1);
-  if (member === "") {
-    return true;
-  }
-  switch (known.kind) {
+function membersOf(
+  type: NonNullable<ReturnType<Registry["get"]>>,
+): readonly { readonly name: string }[] {
+  switch (type.kind) {
     case "service":
-      return known.methods.some((method) => method.name === member);
+      return type.methods;
     case "message":
-      return (
-        known.fields.some((field) => field.name === member) ||
-        known.oneofs.some((oneof) => oneof.name === member)
-      );
+      return [...type.fields, ...type.oneofs];
     case "enum":
-      return known.values.some((value) => value.name === member);
+      return type.values;
     default:
-      return false;
+      return [];
   }
 }
 

@@ -5,9 +5,10 @@ import { Environment } from "@dm-env-rpc/protocol";
 import { Health } from "@dm-env-rpc/protocol/health";
 import { file_dm_env_rpc_v1_extensions_properties as propertiesFile } from "@dm-env-rpc/protocol/properties";
 import { SpectatorService } from "@dm-env-rpc/protocol/spectator";
-import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { createArrivingRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { isLoopback, type Listener, type ListenTls, listen } from "@dm-env-rpc/transport";
 import { pageFiles } from "../page/page-files.ts";
+import { jsonFormat } from "../spectating/json-format.ts";
 import {
   type CloseOptions,
   createEnvironmentServer,
@@ -17,12 +18,9 @@ import {
 import { createEmit } from "./events.ts";
 import { createHealthBoard } from "./health.ts";
 import { limitsFrom } from "./limits.ts";
-import { addReflection, admitReflection, maxQuestionBytes } from "./reflection.ts";
+import { addReflection, maxQuestionBytes } from "./reflection.ts";
 import type { ServedWorld } from "./served-worlds.ts";
 import type { ServerCounts } from "./server-counts.ts";
-
-const { watchWorld } = SpectatorService.method;
-const watchWorldPath = `/${SpectatorService.typeName}/${watchWorld.name}`;
 
 /** Options of `serve`. */
 export interface ServeOptions extends EnvironmentServerOptions {
@@ -120,14 +118,12 @@ export async function serve(options: ServeOptions): Promise<Server> {
       port,
       tls,
       allowedOrigins: options.allowedOrigins,
-      byteStreams: new Map([
-        [watchWorldPath, environments.spectators.watchWorldBytes],
-        ...health.byteStreams,
-      ]),
+      byteStreams: new Map([...environments.spectators.byteStreams, ...health.byteStreams]),
+      jsonStreams: environments.spectators.streamsIn(jsonFormat),
       files,
       // Borrowed scalars are safe: worlds receive their values, and queued steps are copied.
       codecs: {
-        request: createRequestCodec({ ...limits, borrowScalars: true }),
+        request: createArrivingRequestCodec({ ...limits, borrowScalars: true }),
         response: createResponseCodec(),
       },
       onStream: (stream) => environments.accept(stream),
@@ -139,7 +135,6 @@ export async function serve(options: ServeOptions): Promise<Server> {
         options.routes?.(router);
         addReflection(router, [propertiesFile, ...(options.descriptors ?? [])]);
       },
-      onCall: admitReflection(),
       onError: (error) => emit({ kind: "transport-error", error }),
     });
   } catch (error) {

@@ -2,7 +2,12 @@
 
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
-import type { RefusalCounts, TimeSource } from "@dm-env-rpc/transport/internal";
+import {
+  type RefusalCounts,
+  StreamCounts,
+  type StreamLimits,
+  type TimeSource,
+} from "@dm-env-rpc/transport/internal";
 import { Session, type SessionHost } from "../session/session.ts";
 import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
@@ -11,9 +16,8 @@ import type { Emit } from "./events.ts";
 const idleChecks = 4;
 
 /** Options of the sessions of a server. */
-export interface SessionsOptions extends Omit<SessionHost, "onClosed"> {
+export interface SessionsOptions extends Omit<SessionHost, "onClosed">, StreamLimits {
   readonly admission: Admission;
-  readonly maxStreams: number;
   readonly idleStreamMs: number;
   /** Counts streams that are refused or ended. */
   readonly refusals: RefusalCounts;
@@ -25,15 +29,17 @@ export interface SessionsOptions extends Omit<SessionHost, "onClosed"> {
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #host: SessionHost;
-  readonly #sessions = new Set<Session>();
-  /** Number of open streams, including streams without a session yet. */
-  #streams = 0;
+  /** For each session, the function that stops counting its stream. */
+  readonly #sessions = new Map<Session, () => void>();
+  /** Counts the open streams, including streams without a session yet. */
+  readonly #streams: StreamCounts;
   #closing: DmEnvRpcError | undefined;
   #cancelSweep: (() => void) | undefined;
   #onEmpty: (() => void)[] = [];
 
   constructor(options: SessionsOptions) {
     this.#options = options;
+    this.#streams = new StreamCounts("streams", options, options.refusals);
     this.#host = { ...options, onClosed: (session, error) => this.#closed(session, error) };
   }
 
@@ -43,45 +49,38 @@ export class Sessions {
 
   /** Accepts a stream, or aborts it with the reason. */
   accept(stream: ServerStream): void {
-    const { maxStreams, admission, refusals } = this.#options;
     if (this.#closing !== undefined) {
       stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       return;
     }
-    if (this.#streams >= maxStreams) {
-      refusals.count("maxStreams");
-      stream.abort(
-        new DmEnvRpcError(
-          "RESOURCE_EXHAUSTED",
-          `too many streams: expected at most ${maxStreams}; try again later (limit: maxStreams)`,
-        ),
-      );
+    const uncount = this.#streams.open(stream.peer.address);
+    if (isDmEnvRpcError(uncount)) {
+      stream.abort(uncount);
       return;
     }
-    this.#streams += 1;
-    admission(stream.peer, (result) => {
+    this.#options.admission(stream.peer, (result) => {
       if (isDmEnvRpcError(result)) {
-        this.#streams -= 1;
+        uncount();
         stream.abort(result);
       } else if (this.#closing !== undefined) {
-        this.#streams -= 1;
+        uncount();
         stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       } else {
-        this.#start(new Session(stream, result, this.#host));
+        this.#start(new Session(stream, result, this.#host), uncount);
       }
     });
   }
 
-  #start(session: Session): void {
-    this.#sessions.add(session);
+  #start(session: Session, uncount: () => void): void {
+    this.#sessions.set(session, uncount);
     this.#options.emit({ kind: "connection-opened", address: session.address });
     session.start();
     this.#sweepLater();
   }
 
   #closed(session: Session, error: Error | undefined): void {
+    this.#sessions.get(session)?.();
     this.#sessions.delete(session);
-    this.#streams -= 1;
     this.#options.emit({ kind: "connection-closed", address: session.address, error });
     if (this.#sessions.size > 0) {
       return;
@@ -96,14 +95,14 @@ export class Sessions {
   /** Ends each stream as soon as its agent has received the end of its sequence. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
-    for (const session of [...this.#sessions]) {
+    for (const session of [...this.#sessions.keys()]) {
       session.drain(reason);
     }
   }
 
   /** Aborts the remaining streams. */
   abort(error: Error): void {
-    for (const session of [...this.#sessions]) {
+    for (const session of [...this.#sessions.keys()]) {
       session.abort(error);
     }
   }
@@ -126,7 +125,7 @@ export class Sessions {
     }
     this.#cancelSweep = time.after(idleStreamMs / idleChecks, () => {
       this.#cancelSweep = undefined;
-      for (const session of [...this.#sessions]) {
+      for (const session of [...this.#sessions.keys()]) {
         // Not `>`, because a stream that takes long to close is found idle again.
         if (session.idleFor() === idleChecks + 1) {
           refusals.count("idleStreamMs");

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { inflateSync } from "node:zlib";
-import { createClient, type Transport } from "@connectrpc/connect";
+import { createClient, createRouterTransport, type Transport } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -23,6 +23,7 @@ import { defineEnvironment } from "../definition/environment.ts";
 import { seededRandom } from "../definition/random.ts";
 import type { Role } from "../definition/roles.ts";
 import { defineWorld, type Picture } from "../definition/world.ts";
+import { createEnvironmentServer } from "./environment-server.ts";
 import type { ServerEvent } from "./events.ts";
 import type { Server } from "./serve.ts";
 
@@ -103,6 +104,52 @@ describe("behaviour 75: watching takes no seat", () => {
     ]);
     expect(server.sessionCount).toBe(1);
     expect(server.worlds()).toMatchObject([{ agents: 1, joins: 1 }]);
+  });
+
+  it.each([
+    ["as bytes", true],
+    ["in JSON", false],
+  ])("makes each list once for all viewers, whatever their rates, %s", async (_how, isBytes) => {
+    await using server = await serving({ worlds: [tally()], premade: [{}] });
+    const transport = createGrpcTransport({ baseUrl: server.url, useBinaryFormat: isBytes });
+    const spectator = spectatorOf(server, transport);
+    const times: number[] = [];
+    const viewers = Array.from({ length: 40 }, async (_, i) => {
+      using list = reader((options) => spectator.watchWorlds({ maxRate: 30 - i / 10 }, options));
+      for (let lists = 0; lists < 5; lists++) {
+        times.push((await list.next()).timeMs);
+      }
+    });
+    await Promise.all(viewers);
+    const spanMs = Math.max(...times) - Math.min(...times);
+    expect(new Set(times).size).toBeLessThanOrEqual(spanMs / 30 + 1);
+  });
+
+  it("responds over Connect to one viewer in each turn of the event loop", async () => {
+    await using server = createEnvironmentServer({ worlds: [tally()], premade: [{}] });
+    await server.ready;
+    const transport = createRouterTransport((router) => {
+      router.service(SpectatorService, server.spectators.service);
+    });
+    const spectator = createClient(SpectatorService, transport);
+    let turn = 0;
+    let isOver = false;
+    const countTurns = (): void => {
+      turn += 1;
+      if (!isOver) {
+        setImmediate(countTurns);
+      }
+    };
+    setImmediate(countTurns);
+    const turns: number[] = [];
+    const viewers = Array.from({ length: 50 }, async () => {
+      using list = reader((options) => spectator.watchWorlds({}, options));
+      await list.next();
+      turns.push(turn);
+    });
+    await Promise.all(viewers);
+    isOver = true;
+    expect(new Set(turns).size).toBeGreaterThan(40);
   });
 
   it("shows a world whenever it changes, and its agents", async () => {
@@ -452,6 +499,39 @@ describe("behaviour 75: watching takes no seat", () => {
     }
   });
 
+  it("maxSpectatorsPerAddress: refuses a further call of an address until another has ended", async () => {
+    await using server = await serving({
+      worlds: [tally()],
+      premade: [{}],
+      limits: { maxSpectatorsPerAddress: 2 },
+    });
+    const watch = (transport?: Transport) =>
+      reader((options) => spectatorOf(server, transport).watchWorld({ world: "tally-1" }, options));
+    const list = (transport?: Transport) =>
+      reader((options) => spectatorOf(server, transport).watchWorlds({}, options));
+    const json = createGrpcTransport({ baseUrl: server.url, useBinaryFormat: false });
+    using first = watch();
+    using second = list();
+    await Promise.all([first.next(), second.next()]);
+    for (const call of [watch, list, () => watch(json), () => list(json)]) {
+      using further = call();
+      await expect(further.next()).rejects.toThrow(
+        /resource_exhausted.*at most 2 at a time from one address.*limit: maxSpectatorsPerAddress/,
+      );
+    }
+    expect(server.counts().refusals.get("maxSpectatorsPerAddress")).toBe(4);
+    second[Symbol.dispose]();
+    await expect
+      .poll(async () => {
+        using later = list(json);
+        return await later.next().then(
+          () => "watched",
+          () => "refused",
+        );
+      })
+      .toBe("watched");
+  });
+
   it("refuses a world that does not exist and a rate that is not a positive number", async () => {
     await using server = await serving({ worlds: [tally()], premade: [{}] });
     const spectator = spectatorOf(server);
@@ -577,17 +657,21 @@ describe.each([
   });
 });
 
-test("a malformed request is refused", async () => {
+test.each([
+  ["WatchWorld", "proto", /invalid_argument.*WatchWorldRequest/],
+  ["WatchWorlds", "proto", /invalid_argument.*WatchWorldsRequest/],
+  ["WatchWorlds", "json", /invalid_argument.*expected a WatchWorldsRequest/],
+])("a malformed request to %s in %s is refused", async (method, format, notRequest) => {
   await using server = await serving({ worlds: [tally()], premade: [{}] });
-  const path = "/spectator.v1.SpectatorService/WatchWorld";
+  const path = `/spectator.v1.SpectatorService/${method}`;
   for (const [body, problem] of [
     [Uint8Array.of(0, 0, 0), /invalid_argument.*one message/],
-    [Uint8Array.of(0, 0, 0, 0, 1, 0xff), /invalid_argument.*WatchWorldRequest/],
+    [Uint8Array.of(0, 0, 0, 0, 1, 0xff), notRequest],
     [new Uint8Array(70_000), /resource_exhausted.*at most 65536 bytes/],
   ] as const) {
     const response = await fetch(server.url + path, {
       method: "POST",
-      headers: { "content-type": "application/connect+proto" },
+      headers: { "content-type": `application/connect+${format}` },
       body,
     });
     const end = Buffer.from(await response.bytes());

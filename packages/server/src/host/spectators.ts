@@ -1,21 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create, fromBinary } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
-  type SpectatorService,
+  SpectatorService,
   type WatchWorldRequest,
   WatchWorldRequestSchema,
   type WatchWorldResponse,
   WatchWorldResponseSchema,
+  type WatchWorldsRequest,
+  WatchWorldsRequestSchema,
   type WorldInfo,
 } from "@dm-env-rpc/protocol/spectator";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type ByteCall, type ByteStream, peerOfCall } from "@dm-env-rpc/transport";
-import { messageOf, pause, type TimeSource, toConnectError } from "@dm-env-rpc/transport/internal";
+import {
+  messageOf,
+  NetworkCounts,
+  networkOf,
+  pause,
+  type RefusalCounts,
+  ThreadShare,
+  type TimeSource,
+  toConnectError,
+} from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { requireRole } from "../definition/roles.ts";
 import { infoOf, summaryOf } from "../spectating/frames.ts";
+import { LiveList, type WorldList } from "../spectating/live-list.ts";
 import { LiveFrame, LiveWorld, maxRate } from "../spectating/live-world.ts";
+import {
+  binaryFormat,
+  type MessageFormat,
+  type SharedMessage,
+} from "../spectating/shared-message.ts";
 import type { Admission } from "./authorize.ts";
 import type { Emit } from "./events.ts";
 import type { WatchedWorld, WorldRegistry } from "./world-registry.ts";
@@ -35,12 +52,18 @@ export interface SpectatorsOptions {
   readonly admission: Admission;
   /** True if agents join without a join token. */
   readonly canJoinWithoutToken: boolean;
+  readonly maxSpectatorsPerAddress: number;
+  /** Counts the calls that `maxSpectatorsPerAddress` refuses. */
+  readonly refusals: RefusalCounts;
+  /** Shares the thread with the sessions of the server. */
+  readonly share: ThreadShare;
   readonly time: TimeSource;
   readonly emit: Emit;
 }
 
 /** A caller that was admitted. */
 interface Viewer {
+  readonly network: string;
   /** Aborts when the viewer's call or the server ends. */
   readonly signal: AbortSignal;
   /** True if the viewer may also join worlds. */
@@ -52,8 +75,13 @@ type Call = Pick<ByteCall, "values" | "signal">;
 /** The service of spectators. */
 export interface Spectators {
   readonly service: ServiceImpl<typeof SpectatorService>;
-  /** WatchWorld as bytes, so that each frame is encoded once for all viewers. */
-  readonly watchWorldBytes: ByteStream;
+  /**
+   * The methods as bytes, by their paths, for the option `byteStreams` of a listener. Each list and
+   * each frame is then encoded once for all viewers.
+   */
+  readonly byteStreams: ReadonlyMap<string, ByteStream>;
+  /** Returns the same in another format, such as JSON for the option `jsonStreams` of a listener. */
+  streamsIn(format: MessageFormat): ReadonlyMap<string, ByteStream>;
 }
 
 /** The service of spectators and its end. */
@@ -70,32 +98,62 @@ export function createSpectators({
   worlds,
   admission,
   canJoinWithoutToken,
+  maxSpectatorsPerAddress,
+  refusals,
+  share,
   time,
   emit,
 }: SpectatorsOptions): ServedSpectators {
   const closed = new AbortController();
+  const calls = new NetworkCounts();
+  /** Connect encodes each response for each viewer, and only after its task: so one per turn. */
+  const connectShare = new ThreadShare(undefined, undefined, 1);
   /** Worlds with viewers, by name and agent. */
   const live = new Map<
     string,
     { readonly of: WatchedWorld; readonly frames: LiveWorld; viewers: number }
   >();
+  const list = new LiveList({
+    summaries: () =>
+      worlds
+        .watch()
+        .slice(0, maxListed)
+        .map(({ host, served }) => summaryOf(host, served.sequences)),
+    worldCount: () => worlds.size,
+    time,
+  });
+
+  const count = ({ values }: Call): Disposable => {
+    const { address } = peerOfCall(values);
+    if (calls.of(address) >= maxSpectatorsPerAddress) {
+      refusals.count("maxSpectatorsPerAddress");
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `too many calls of spectators: expected at most ${maxSpectatorsPerAddress} at a time from one address, received one more; end some, or try again later (limit: maxSpectatorsPerAddress)`,
+      );
+    }
+    const uncount = calls.add(address);
+    return { [Symbol.dispose]: uncount };
+  };
 
   const admit = async (call: Call): Promise<Viewer> => {
+    const peer = peerOfCall(call.values);
     const roles = await new Promise<Parameters<Parameters<Admission>[1]>[0]>((resolve) =>
-      admission(peerOfCall(call.values), resolve),
+      admission(peer, resolve),
     );
     if (isDmEnvRpcError(roles)) {
       throw roles;
     }
     requireRole(roles, "spectator", "watch worlds");
     return {
+      network: networkOf(peer.address),
       signal: AbortSignal.any([call.signal, closed.signal]),
       canJoin: canJoinWithoutToken && roles.has("agent"),
     };
   };
 
   /** Shares the frames of a world among its viewers. */
-  const share = (watched: WatchedWorld, agent: AgentId | undefined) => {
+  const view = (watched: WatchedWorld, agent: AgentId | undefined) => {
     const key = JSON.stringify([watched.host.name, agent]);
     const existing = live.get(key);
     const views = [...live.values()].filter(({ of }) => of === watched).length;
@@ -129,21 +187,33 @@ export function createSpectators({
       agent,
       sequences: () => served.sequences,
       isGone: () => worlds.watched(host.name) !== watched,
+      share,
       time,
       onFault: (what, error) =>
         emit({ kind: "answer-failed", worldName: host.name, what: `"${what}"`, error }),
     });
   };
 
+  async function* lists(request: WatchWorldsRequest, call: Call): AsyncGenerator<WorldList> {
+    using _counted = await refusing(() => count(call));
+    const { network, signal } = await refusing(() => admit(call));
+    const periodMs = await refusing(() => periodOf(request.maxRate, listRate));
+    while (!signal.aborted) {
+      yield await share.run(network, () => list.current());
+      await pause(time, periodMs, signal);
+    }
+  }
+
   async function* frames(request: WatchWorldRequest, call: Call): AsyncGenerator<LiveFrame> {
-    const { signal, canJoin } = await refusing(() => admit(call));
+    using _counted = await refusing(() => count(call));
+    const { network, signal, canJoin } = await refusing(() => admit(call));
     const { watched, periodMs } = await refusing(() => ({
       watched: find(worlds, request.world),
       periodMs: periodOf(request.maxRate, maxRate),
     }));
     const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
-    using shared = await refusing(() => share(watched, agent));
-    const next = shared.frames.watch(signal);
+    using viewed = await refusing(() => view(watched, agent));
+    const next = viewed.frames.watch(signal, network);
     let seen = await next(0);
     if (seen !== undefined) {
       yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
@@ -160,35 +230,63 @@ export function createSpectators({
     }
   }
 
+  /** Yields the messages of responses for Connect, one in each turn of the event loop. */
+  async function* messages<Desc extends DescMessage>(
+    responses: AsyncIterable<SharedMessage<Desc>>,
+    { values }: Call,
+  ): AsyncGenerator<MessageShape<Desc>> {
+    const network = networkOf(peerOfCall(values).address);
+    for await (const { message } of responses) {
+      await connectShare.run(network, () => {});
+      yield message;
+    }
+  }
+
+  /** Sends responses as bytes. */
+  const sendAll = async (
+    responses: AsyncIterable<SharedMessage>,
+    call: ByteCall,
+    format: MessageFormat,
+  ): Promise<void> => {
+    const network = networkOf(peerOfCall(call.values).address);
+    for await (const response of responses) {
+      if (!(await share.run(network, () => call.send(response.encoded(format))))) {
+        await call.drained();
+      }
+    }
+  };
+
+  const streamsIn = (format: MessageFormat): ReadonlyMap<string, ByteStream> =>
+    new Map<string, ByteStream>([
+      [
+        pathOf("watchWorlds"),
+        async (bytes, call) => {
+          const request = readRequest(WatchWorldsRequestSchema, bytes, format);
+          await sendAll(lists(request, call), call, format);
+        },
+      ],
+      [
+        pathOf("watchWorld"),
+        async (bytes, call) => {
+          const request = readRequest(WatchWorldRequestSchema, bytes, format);
+          await sendAll(frames(request, call), call, format);
+        },
+      ],
+    ]);
+
   return {
     service: {
-      async *watchWorlds(request, context) {
-        const { signal } = await refusing(() => admit(context));
-        const periodMs = await refusing(() => periodOf(request.maxRate, listRate));
-        while (!signal.aborted) {
-          const summaries = worlds
-            .watch()
-            .slice(0, maxListed)
-            .map(({ host, served }) => summaryOf(host, served.sequences));
-          yield { timeMs: time.now(), worlds: summaries, worldCount: worlds.size };
-          await pause(time, periodMs, signal);
-        }
-      },
-      async *watchWorld(request, { values, signal }) {
-        for await (const frame of frames(request, { values, signal })) {
-          yield frame.message;
-        }
-      },
+      watchWorlds: (request, call) => messages(lists(request, call), call),
+      watchWorld: (request, call) => messages(frames(request, call), call),
     },
-    async watchWorldBytes(bytes, call) {
-      for await (const frame of frames(readRequest(bytes), call)) {
-        if (!call.send(frame.bytes)) {
-          await call.drained();
-        }
-      }
-    },
+    byteStreams: streamsIn(binaryFormat),
+    streamsIn,
     close: () => closed.abort(),
   };
+}
+
+function pathOf(method: keyof typeof SpectatorService.method): string {
+  return `/${SpectatorService.typeName}/${SpectatorService.method[method].name}`;
 }
 
 /** Maps errors to Connect codes. */
@@ -201,13 +299,17 @@ async function refusing<T>(run: () => T | Promise<T>): Promise<T> {
 }
 
 /** @throws DmEnvRpcError INVALID_ARGUMENT for bytes that are not a request. */
-function readRequest(bytes: Uint8Array): WatchWorldRequest {
+function readRequest<Desc extends DescMessage>(
+  schema: Desc,
+  bytes: Uint8Array,
+  format: MessageFormat,
+): MessageShape<Desc> {
   try {
-    return fromBinary(WatchWorldRequestSchema, bytes);
+    return format.read(schema, bytes);
   } catch (cause) {
     throw new DmEnvRpcError(
       "INVALID_ARGUMENT",
-      `request malformed: expected a WatchWorldRequest, received ${messageOf(cause)}`,
+      `request malformed: expected a ${schema.name}, received ${messageOf(cause)}`,
       { cause },
     );
   }

@@ -10,6 +10,7 @@ import type { UntypedWorldDefinition } from "../definition/world.ts";
 import type { HostedWorld, SpectatedWorld } from "../engine/hosted-world.ts";
 import type { WorldEvent } from "../engine/outside.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
+import type { EndBytes } from "../engine/saved-ends.ts";
 import { WorldHost } from "../engine/world-host.ts";
 import type { Worlds } from "../session/worlds.ts";
 import type { Emit, WorldDestroyed } from "./events.ts";
@@ -28,6 +29,7 @@ export interface WorldRegistryOptions {
   readonly limits: ServerLimits;
   readonly checkObservations: ObservationChecks;
   readonly share: ThreadShare;
+  readonly endBytes: EndBytes;
   readonly time: TimeSource;
   readonly randomSeed: () => bigint;
   /** Reports events of worlds and of their agents. */
@@ -196,6 +198,7 @@ export class WorldRegistry implements Worlds {
       settings: rest,
       randomSeed: this.#options.randomSeed,
       share: this.#options.share,
+      endBytes: this.#options.endBytes,
       time: this.#options.time,
       limits,
       checkObservations: this.#options.checkObservations,

@@ -207,6 +207,7 @@ describe("the metrics of a server", () => {
     call.on("error", () => {});
     const half = Buffer.alloc(5 + 50_000);
     half.writeUInt32BE(100_000, 1);
+    half.set([0xa2, 0x01, 0x9b, 0x8d, 0x06], 5); // An unknown field of 99,995 bytes.
     call.write(half);
     await until(() => server.counts().bufferedBytes >= 50_000);
     const { buffered_bytes: bytes } = await metrics.scrape();

@@ -247,6 +247,7 @@ describe("properties", () => {
     await expect(write(peer, "tuning.speed", 11)).rejects.toThrow(/^3: .*tuning\.speed/);
     await expect(write(peer, "tuning.speed", "fast")).rejects.toThrow(/^3: /);
     await expect(write(peer, "tuning.speed", 1.5)).rejects.toThrow(/^3: /);
+    await expect(write(peer, "tuning.speed", [1.5, 1.5])).rejects.toThrow(/^3: .*shape \[2\]/);
     await expect(write(peer, "tuning.refused", 1)).rejects.toThrow(/^9: not now/);
   });
 

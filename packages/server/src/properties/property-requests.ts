@@ -7,17 +7,11 @@ import {
   type PropertyResponse,
   PropertyResponseSchema,
 } from "@dm-env-rpc/protocol/properties";
-import {
-  DmEnvRpcError,
-  type PackedTensor,
-  packFor,
-  toValue,
-  unpackFor,
-} from "@dm-env-rpc/tensor-codec";
+import { DmEnvRpcError, type PackedTensor, packFor } from "@dm-env-rpc/tensor-codec";
 import { packSpec, packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { messageOf } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
-import { exactly } from "../definition/exact.ts";
+import { exactValue } from "../definition/exact.ts";
 import { type Roles, requireRole } from "../definition/roles.ts";
 import { type TensorLimits, unpackLimited } from "../engine/tensor-limits.ts";
 import {
@@ -83,8 +77,7 @@ export async function writeProperty(
     );
   }
   const packed = unpackLimited(message, context.limits, key);
-  const { spec } = property;
-  const value = toValue(unpackFor(exactly(packed, spec.dtype, key), spec, key), spec);
+  const value = exactValue(packed, property.spec, key);
   await layer.call({ of: "properties", name: key }, () => property.write?.(value, context.agent));
 }
 

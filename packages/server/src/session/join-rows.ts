@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, type PackedTensor, t } from "@dm-env-rpc/tensor-codec";
+import type { ThreadShare } from "@dm-env-rpc/transport/internal";
 import { readSettings } from "../definition/settings.ts";
 import type { HostedWorld, Joined } from "../engine/hosted-world.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
 import { clientError } from "../engine/responses.ts";
 import type { Seat } from "../engine/state.ts";
 import type { Place } from "./place.ts";
+import { RowSpecs } from "./row-specs.ts";
 import { Rows } from "./rows.ts";
 
 /** The join setting that requests several seats. */
@@ -36,8 +38,19 @@ export function readSeats(packed: PackedTensor, token: string | undefined): numb
   return seats;
 }
 
+/** Options of `joinRows`. */
+export interface JoinRowsOptions {
+  /** Number of seats. */
+  readonly count: number;
+  readonly maxElements: number;
+  readonly share: ThreadShare;
+  /** Network of the peer, which takes turns with others. */
+  readonly network: string;
+}
+
 /**
- * Joins a world with several seats, one after the other; if one is refused, none is joined.
+ * Joins a world with several seats, one after the other; if one is refused, none is joined. Many joins take several
+ * turns of the event loop.
  *
  * @param onLeft Called once, when all seats have left the world. If one is removed, the others
  * leave.
@@ -45,11 +58,12 @@ export function readSeats(packed: PackedTensor, token: string | undefined): numb
 export function joinRows(
   world: HostedWorld,
   settings: PackedSettings,
-  { count, maxElements }: { readonly count: number; readonly maxElements: number },
+  { count, maxElements, share, network }: JoinRowsOptions,
   onLeft: Seat["onLeft"],
   done: Done<Place>,
 ): void {
   const joined: Joined[] = [];
+  let specs: RowSpecs | undefined;
   let gone = 0;
   let reason: DmEnvRpcError | undefined;
   /** True until all seats have joined. */
@@ -80,26 +94,33 @@ export function joinRows(
       refuse(reason ?? new DmEnvRpcError("CANCELLED", "a seat was left before all had joined"));
       return;
     }
-    if (joined.length < count) {
-      world.join(settings, left, (result) => {
-        if (isDmEnvRpcError(result)) {
-          refuse(result);
-        } else {
-          joined.push(result);
-          next();
-        }
-      });
+    const [first] = joined;
+    if (joined.length === count && first !== undefined && specs !== undefined) {
+      const seats = joined.map(({ seat }) => seat);
+      isJoining = false;
+      done(new Rows(first.world, seats, specs, maxElements));
       return;
     }
-    try {
-      const [first] = joined as [Joined, ...Joined[]];
-      const seats = joined.map(({ seat }) => seat);
-      const rows = new Rows(first.world, seats, maxElements);
-      isJoining = false;
-      done(rows);
-    } catch (error) {
-      refuse(clientError(error));
-    }
+    world.join(settings, left, (result) => {
+      if (isDmEnvRpcError(result)) {
+        refuse(result);
+        return;
+      }
+      joined.push(result);
+      try {
+        specs ??= new RowSpecs(result.seat.specs, count, maxElements);
+        specs.check(result.seat.specs);
+      } catch (error) {
+        refuse(clientError(error));
+        return;
+      }
+      share.count();
+      if (joined.length < count && share.isOver) {
+        share.wait(network, next);
+      } else {
+        next();
+      }
+    });
   };
   next();
 }

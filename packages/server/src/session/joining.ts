@@ -2,6 +2,7 @@
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
+import { networkOf, type ThreadShare } from "@dm-env-rpc/transport/internal";
 import { joinTokenSetting, seatKeySetting } from "../definition/reserved-settings.ts";
 import { mayListWorlds, type Roles } from "../definition/roles.ts";
 import type { Joined } from "../engine/hosted-world.ts";
@@ -17,6 +18,7 @@ import type { Worlds } from "./worlds.ts";
 /** The server, as a join uses it. */
 export interface JoiningHost extends TensorLimits {
   readonly worlds: Worlds;
+  readonly share: ThreadShare;
   readonly takeSeat: TakeSeat;
   /** True if agents join without a join token. */
   readonly canJoinWithoutToken: boolean;
@@ -87,7 +89,9 @@ export function joinWorld(
     rest.delete(seatsSetting);
     try {
       const count = readSeats(seats, token);
-      joinRows(world, rest, { count, maxElements: host.maxElements }, onLeft, joined);
+      const { maxElements, share } = host;
+      const network = networkOf(peer.address);
+      joinRows(world, rest, { count, maxElements, share, network }, onLeft, joined);
     } catch (error) {
       joined(clientError(error));
     }

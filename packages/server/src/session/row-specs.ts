@@ -91,6 +91,16 @@ export class RowSpecs {
     );
   }
 
+  /** @throws DmEnvRpcError if an agent's specs do not fit its row. */
+  check(specs: SeatSpecs): void {
+    if (!this.fits(specs)) {
+      throw new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        'the seats of one stream need the same specs, and this world gives them different ones; join it without "seats"',
+      );
+    }
+  }
+
   /**
    * Reads a step of all rows, and checks dtypes and shapes. Everything else is checked row by row.
    *

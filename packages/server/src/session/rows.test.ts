@@ -13,6 +13,7 @@ import {
   type StepResult,
 } from "../../testing/peer.ts";
 import { type TallyEvent, type TallyOptions, tally } from "../../testing/tally.ts";
+import { freeRunning } from "../clocks/free-running.ts";
 import { lockstep } from "../clocks/lockstep.ts";
 import { turns } from "../clocks/turns.ts";
 import { wakeUp } from "../clocks/wake-up.ts";
@@ -367,6 +368,30 @@ describe("behaviour 73: a stream with several seats", () => {
       }
     },
   );
+
+  it("steps one row after another on the clock freeRunning, also if the world's step returns a promise", async () => {
+    const log: string[] = [];
+    const slow = defineWorld({
+      name: "slow",
+      clock: freeRunning(),
+      actions: { add: t.int32() },
+      observations: {},
+      create: () => ({
+        async step(actions) {
+          const agents = [...actions.keys()].join();
+          log.push(`${agents} begins`);
+          await null;
+          log.push(`${agents} ends`);
+        },
+        observe: {},
+      }),
+    });
+    const rows = connectPeer(createEnvironmentServer({ worlds: [slow] }));
+    await rows.join(await rows.createWorld(), { seats: 3 });
+    await rows.step();
+    await rows.step(add(1, 2, 3));
+    expect(log).toEqual([1, 2, 3].flatMap((agent) => [`${agent} begins`, `${agent} ends`]));
+  });
 
   it("receives its response when one of its rows wakes, and ignores the actions of rows that sleep", async () => {
     const clock = wakeUp({ action: "sleep" });

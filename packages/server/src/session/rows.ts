@@ -68,8 +68,13 @@ export class Rows implements Place {
   /** A reset of all rows that waits until the outstanding steps of some rows are answered. */
   #openReset: { readonly waiting: Set<Row>; reset(row: Row): void } | undefined;
 
-  /** @throws DmEnvRpcError if the world cannot be joined with several seats, or their specs differ. */
-  constructor(world: JoinedWorld, seats: readonly SeatView[], maxElements: number) {
+  /** @param specs Specs that fit each seat. */
+  constructor(
+    world: JoinedWorld,
+    seats: readonly SeatView[],
+    specs: RowSpecs,
+    maxElements: number,
+  ) {
     this.world = world;
     this.seats = seats;
     this.#rows = seats.map((seat, index) => ({
@@ -80,18 +85,15 @@ export class Rows implements Place {
       answered: undefined,
     }));
     this.#maxElements = maxElements;
-    this.#specs = this.#specsOfSeats();
+    this.#specs = specs;
   }
 
   /** @throws DmEnvRpcError if the seats do not have the same specs. */
   #specsOfSeats(): RowSpecs {
     const [first, ...others] = this.seats as readonly [SeatView, ...SeatView[]];
     const specs = new RowSpecs(first.specs, this.seats.length, this.#maxElements);
-    if (!others.every((seat) => specs.fits(seat.specs))) {
-      throw new DmEnvRpcError(
-        "INVALID_ARGUMENT",
-        'the seats of one stream need the same specs, and this world gives them different ones; join it without "seats"',
-      );
+    for (const seat of others) {
+      specs.check(seat.specs);
     }
     return specs;
   }

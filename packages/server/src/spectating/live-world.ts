@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { type WatchWorldResponse, WatchWorldResponseSchema } from "@dm-env-rpc/protocol/spectator";
-import { envelope, type TimeSource } from "@dm-env-rpc/transport/internal";
+import type { ThreadShare, TimeSource } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
+import type { UntypedWorld } from "../definition/world.ts";
 import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
 import { agentViews, summaryOf, viewOf } from "./frames.ts";
+import { SharedMessage } from "./shared-message.ts";
 
 /** Highest rate of frames per second. */
 export const maxRate = 30;
@@ -17,6 +19,8 @@ export interface LiveWorldOptions {
   /** Sequences that have begun. */
   readonly sequences: () => number;
   readonly isGone: () => boolean;
+  /** Shares the thread with the sessions of the server, so that pictures are drawn in turns. */
+  readonly share: ThreadShare;
   readonly time: TimeSource;
   /**
    * Reports a failure of the author's code; repeated failures are reported only after a success.
@@ -25,21 +29,13 @@ export interface LiveWorldOptions {
 }
 
 /** A frame of a world, which its viewers share. */
-export class LiveFrame {
+export class LiveFrame extends SharedMessage<typeof WatchWorldResponseSchema> {
   /** Number of the frame, counted from 1. */
   readonly number: number;
-  readonly message: WatchWorldResponse;
-  #bytes: Uint8Array | undefined;
 
   constructor(number: number, message: WatchWorldResponse) {
+    super(WatchWorldResponseSchema, message);
     this.number = number;
-    this.message = message;
-  }
-
-  /** The encoded message, shared by all viewers. */
-  get bytes(): Uint8Array {
-    this.#bytes ??= envelope(toBinary(WatchWorldResponseSchema, this.message));
-    return this.#bytes;
   }
 }
 
@@ -57,7 +53,8 @@ export class LiveWorld {
   #isMaking = false;
   #hasFailed = false;
   #cancelTimer: (() => void) | undefined;
-  readonly #waiting = new Set<() => void>();
+  /** The viewers that wait, and the network of each. */
+  readonly #waiting = new Map<() => void, string>();
 
   constructor(options: LiveWorldOptions) {
     this.#options = options;
@@ -66,10 +63,11 @@ export class LiveWorld {
   /**
    * Adds a viewer.
    *
+   * @param network The viewer's network, as `networkOf` returns it.
    * @returns A function that waits for a frame after number `seen`. It returns undefined if the
    * world is gone or the signal aborts.
    */
-  watch(signal: AbortSignal): (seen: number) => Promise<LiveFrame | undefined> {
+  watch(signal: AbortSignal, network: string): (seen: number) => Promise<LiveFrame | undefined> {
     let wake = (): void => {};
     signal.addEventListener("abort", () => this.#leave(wake), { once: true });
     return async (seen) => {
@@ -85,7 +83,7 @@ export class LiveWorld {
         hasWaited = true;
         await new Promise<void>((resolve) => {
           wake = resolve;
-          this.#waiting.add(wake);
+          this.#waiting.set(wake, network);
           this.#lookLater();
         });
       }
@@ -134,22 +132,26 @@ export class LiveWorld {
   }
 
   #make(): void {
-    const { world, agent: wanted } = this.#options;
+    const { world, agent, share } = this.#options;
     this.#isMaking = true;
-    world.look(wanted, (author) => {
-      this.#changes = world.counts.changes;
-      const frame = this.#numbers();
-      const spectated = this.#spectated(wanted);
-      const view = viewOf(author, spectated, (what, error) => this.#report(what, error));
-      void view.then((view) => {
-        if (view.case !== "error") {
-          this.#hasFailed = false;
-        }
-        frame.view = view;
-        this.#latest = new LiveFrame((this.#latest?.number ?? 0) + 1, frame);
-        this.#isMaking = false;
-        this.#wakeAll();
-      });
+    const [network = ""] = this.#waiting.values();
+    void share.run(network, () => world.look(agent, (author) => this.#draw(author)));
+  }
+
+  #draw(author: UntypedWorld | undefined): void {
+    const { world, agent } = this.#options;
+    this.#changes = world.counts.changes;
+    const frame = this.#numbers();
+    const spectated = this.#spectated(agent);
+    const view = viewOf(author, spectated, (what, error) => this.#report(what, error));
+    void view.then((view) => {
+      if (view.case !== "error") {
+        this.#hasFailed = false;
+      }
+      frame.view = view;
+      this.#latest = new LiveFrame((this.#latest?.number ?? 0) + 1, frame);
+      this.#isMaking = false;
+      this.#wakeAll();
     });
   }
 
@@ -183,7 +185,7 @@ export class LiveWorld {
   }
 
   #wakeAll(): void {
-    const waiting = [...this.#waiting];
+    const waiting = [...this.#waiting.keys()];
     this.#waiting.clear();
     for (const wake of waiting) {
       wake();
