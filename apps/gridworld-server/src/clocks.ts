@@ -15,7 +15,7 @@ export const paceFlags = ["deadline-ms", "ticks-per-second"] as const;
 /** A clock that `--clock` accepts. */
 interface SampleClock {
   /** The flag that sets the pace of this clock, which refuses the other flag. */
-  readonly flag: (typeof paceFlags)[number] | undefined;
+  readonly flag: (typeof paceFlags)[number];
   make(pace: Pace): Clock;
 }
 
@@ -26,7 +26,7 @@ const table = {
     flag: "ticks-per-second",
     make: ({ ticksPerSecond }) => realtime({ ticksPerSecond, onMissedDeadline: "default-action" }),
   },
-  freeRunning: { flag: undefined, make: () => freeRunning() },
+  freeRunning: { flag: "deadline-ms", make: (pace) => freeRunning(deadline(pace)) },
   wakeUp: {
     flag: "deadline-ms",
     make: (pace) => wakeUp({ action: sleepAction, ...deadline(pace) }),

@@ -57,7 +57,7 @@ describe("the command line", () => {
         ca: "m",
       },
     });
-    for (const clock of ["lockstep", "turns", "wakeUp"]) {
+    for (const clock of ["lockstep", "turns", "freeRunning", "wakeUp"]) {
       const flags = readFlags(["--clock", clock, "--deadline-ms", "5"]);
       expect(flags).toMatchObject({ clock, deadlineMs: 5 });
     }
@@ -71,8 +71,8 @@ describe("the command line", () => {
       /--ticks-per-second: expected with --clock realtime, received with --clock lockstep/,
     ],
     [
-      ["--clock", "freeRunning", "--deadline-ms", "5"],
-      /--deadline-ms: expected with --clock lockstep, turns or wakeUp, received with --clock freeRunning/,
+      ["--clock", "realtime", "--deadline-ms", "5"],
+      /--deadline-ms: expected with --clock lockstep, turns, freeRunning or wakeUp, received with --clock realtime/,
     ],
     [["--clock", "realtime", "--ticks-per-second", "0"], /--ticks-per-second: .* 1 to 1000.*"0"/],
     [["--max-worlds", "0"], /--max-worlds: .*"0"/],

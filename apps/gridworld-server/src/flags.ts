@@ -81,7 +81,9 @@ when
                          agent wakes, which each agent sets with its action "sleep"
                          (wakeUp)
   --deadline-ms N        milliseconds that lockstep, turns and wakeUp wait for a slow
-                         agent, which then does nothing in that tick; 0 waits forever
+                         agent, which then does nothing in that tick, and that every
+                         clock but realtime waits for the first steps of a sequence,
+                         which then begins without the slow agent; 0 waits forever
                          (10000)
   --ticks-per-second N   rate of the clock realtime (10)
 

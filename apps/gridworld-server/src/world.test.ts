@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect } from "@dm-env-rpc/client";
-import { lockstep, serve, wakeUp } from "@dm-env-rpc/server";
+import { type AgentId, lockstep, serve, wakeUp } from "@dm-env-rpc/server";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { arrayBuffers } from "./foraging/testing.ts";
 import { gridworld, sleepAction } from "./world.ts";
 
 const north = 1;
@@ -79,4 +80,27 @@ it("has no action to sleep on other clocks", async () => {
   await using connection = await connect(server.url);
   await using agent = await connection.join(await connection.createWorld());
   expect(Object.keys(agent.specs.actions)).toEqual(["move"]);
+});
+
+describe("the pictures of gridworld", () => {
+  it("take bounded memory for any number of boards", async () => {
+    const { create } = gridworld(lockstep());
+    const random = { next: () => 0, seed: 1n };
+    const boards = 10;
+    const before = arrayBuffers();
+    const drawn = Array.from({ length: boards }, async () => {
+      const world = await create({ settings: { height: 128, width: 128 }, random } as never);
+      const agents = [1, 2] as AgentId[];
+      for (const agent of agents) {
+        world.join?.(agent, {} as never);
+      }
+      world.start?.({ agents } as never);
+      world.observe.rgb(1 as AgentId);
+      return world;
+    });
+    const worlds = await Promise.all(drawn);
+    const picture = 128 * 8 * 128 * 8 * 3;
+    await expect.poll(() => arrayBuffers() - before).toBeLessThan(7 * picture);
+    expect(worlds).toHaveLength(boards);
+  });
 });

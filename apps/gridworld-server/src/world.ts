@@ -18,6 +18,7 @@ import {
   gridChannels,
   isForagingError,
   maxLevel,
+  PictureCache,
   resolveSettings,
   tileSide,
 } from "./foraging/index.ts";
@@ -61,6 +62,7 @@ export const sleepAction = "sleep";
  * @param onDestroy What a destroy does while agents are joined.
  */
 export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" = "refuse") {
+  const pictures = new PictureCache();
   return defineWorld({
     name: "gridworld",
     description: "Level-Based Foraging: agents walk a grid and load food together",
@@ -91,7 +93,7 @@ export function gridworld(clock: Clock, onDestroy: "refuse" | "drain" | "force" 
     onDestroy,
 
     create({ settings: create, random }) {
-      const foraging = createForaging<number>(toForaging(create), random.next);
+      const foraging = createForaging<number>(toForaging(create), random.next, pictures);
       const { sight, maxAgents, food, height, width } = foraging.settings;
       const side = 2 * sight + 1;
       return {

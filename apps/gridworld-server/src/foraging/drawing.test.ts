@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createForaging } from "./foraging.ts";
 import { agentColour, foodBody, ground, highlight, ink } from "./palette.ts";
-import { drawn, play, scene, seeded } from "./testing.ts";
+import { PictureCache } from "./picture-cache.ts";
+import { arrayBuffers, drawn, play, scene, seeded } from "./testing.ts";
 import { emptyTile, writeLevel } from "./tiles.ts";
 
 const layout = drawn(`
@@ -154,19 +153,10 @@ describe("a frame", () => {
 });
 
 describe("the memory of pictures", () => {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
-
-  /** Returns the bytes of array buffers, after a garbage collection. */
-  function arrayBuffers(): number {
-    collect();
-    return process.memoryUsage().arrayBuffers;
-  }
-
   /** Draws 50 boards, each for its agents. */
-  function draw(agents: number) {
+  function draw(agents: number, pictures?: PictureCache) {
     return Array.from({ length: 50 }, () => {
-      const board = createForaging<number>({ height: 32, width: 32 }, seeded(1));
+      const board = createForaging<number>({ height: 32, width: 32 }, seeded(1), pictures);
       const names = Array.from({ length: agents }, (_, agent) => agent);
       for (const agent of names) {
         board.join(agent);
@@ -189,5 +179,13 @@ describe("the memory of pictures", () => {
     const shared = draw(2);
     expect(arrayBuffers() - beforeShared).toBeGreaterThan(pictures / 2);
     expect([alone.length, shared.length]).toEqual([50, 50]);
+  });
+
+  it("is bounded for the boards that share a cache", async () => {
+    const pictures = 50 * 32 * 8 * 32 * 8 * 3;
+    const before = arrayBuffers();
+    const boards = draw(2, new PictureCache(pictures / 10));
+    await expect.poll(() => arrayBuffers() - before).toBeLessThan(pictures / 5);
+    expect(boards[0]?.rgb(0)).toEqual(boards[49]?.rgb(0));
   });
 });

@@ -11,6 +11,7 @@ import {
   writeGrid,
 } from "./observations.ts";
 import { drawPicture, highlightForager } from "./picture.ts";
+import { PictureCache } from "./picture-cache.ts";
 import type { Random } from "./random.ts";
 import {
   type AgentKey,
@@ -114,11 +115,13 @@ export interface Foraging<Agent extends AgentKey = AgentKey> {
  * The same settings, numbers from `random`, calls and actions give the same sequences, bit for bit.
  *
  * @param settings Absent settings have their defaults; see {@link ForagingSettings}.
+ * @param pictures Pictures that agents share, also those of other boards. Default: a cache of this board alone.
  * @throws {ForagingError} `invalid-setting` or `invalid-layout`.
  */
 export function createForaging<Agent extends AgentKey = AgentKey>(
   settings: ForagingSettingsInput,
   random: Random,
+  pictures: PictureCache = new PictureCache(),
 ): Foraging<Agent> {
   const { settings: resolved, layout } = resolveSettings(settings);
   const { height, width, sight, maxAgents, maxSteps } = resolved;
@@ -127,17 +130,20 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
   const gridLength = (2 * sight + 1) ** 2 * gridChannels;
   let status: ForagingStatus = "interrupted";
   let stepCount = 0;
-  /** The picture without highlights, if several agents share it; undefined since the last change. */
-  let picture: Uint8Array | undefined;
+  const ownPicture = Symbol();
+  /** Number of calls that may have changed the picture. */
+  let changes = 0;
 
+  /** Draws the board without highlights. */
   function draw(): Uint8Array {
-    if (picture !== undefined) {
-      return picture.slice();
+    const kept = pictures.get(ownPicture, changes);
+    if (kept !== undefined) {
+      return kept.slice();
     }
     const out = new Uint8Array(height * tileSide * width * tileSide * 3);
     drawPicture(out, board, roster.inOrder);
     if (roster.inOrder.length > 1) {
-      picture = out.slice();
+      pictures.keep(ownPicture, changes, out.slice());
     }
     return out;
   }
@@ -173,18 +179,18 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
     },
 
     join(agent, options = {}) {
-      picture = undefined;
+      changes++;
       addForager(roster, agent, maxAgents, options);
     },
     leave(agent) {
-      picture = undefined;
+      changes++;
       lift(board, findForager(roster, agent));
       dropForager(roster, agent);
     },
     isOnBoard: (agent) => findForager(roster, agent).onBoard,
 
     reset(agents) {
-      picture = undefined;
+      changes++;
       const starting = new Set<Forager>();
       for (const agent of agents) {
         starting.add(findForager(roster, agent));
@@ -204,18 +210,18 @@ export function createForaging<Agent extends AgentKey = AgentKey>(
       stepCount = 0;
     },
     enter(agent) {
-      picture = undefined;
+      changes++;
       const forager = findForager(roster, agent);
       requireRunning("enter");
       placeAtRandom(board, forager, resolved, random);
     },
     remove(agent) {
-      picture = undefined;
+      changes++;
       lift(board, findForager(roster, agent));
     },
 
     step(actions) {
-      picture = undefined;
+      changes++;
       requireRunning("step");
       for (const [agent, forager] of roster.byKey) {
         if (!forager.onBoard) {

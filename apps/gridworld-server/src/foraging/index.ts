@@ -11,6 +11,7 @@ export {
 } from "./frame.ts";
 export { maxLevel, maxNameLength, maxSide } from "./limits.ts";
 export { agentFields, foodFields, gridChannels } from "./observations.ts";
+export { PictureCache } from "./picture-cache.ts";
 export type { Random } from "./random.ts";
 export type { AgentKey, JoinOptions } from "./roster.ts";
 export { type ForagingStatus, foragingActions } from "./rules.ts";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from "vitest";
 import { parseLayout } from "./layout.ts";
+import { maxLayoutLength } from "./limits.ts";
+import { resolveSettings } from "./settings.ts";
 import { expectRefusal } from "./testing.ts";
 
 describe("parseLayout", () => {
@@ -44,5 +46,16 @@ describe("parseLayout", () => {
     expectRefusal(() => parseLayout(" \n "), "invalid-layout", "blank");
     expectRefusal(() => parseLayout(".".repeat(129)), "invalid-layout", "128", "129");
     expectRefusal(() => parseLayout(".\n".repeat(129)), "invalid-layout", "128", "129");
+  });
+
+  it("refuses a long text before it is split into lines", () => {
+    const most = maxLayoutLength;
+    expect(parseLayout("a".padEnd(most))).toMatchObject({ width: 1, height: 1 });
+    for (const text of ["a".padEnd(most + 1), "".padEnd(most + 1), "a\n".repeat(most)]) {
+      const refused = [() => parseLayout(text), () => resolveSettings({ layout: text })];
+      for (const call of refused) {
+        expectRefusal(call, "invalid-layout", `at most ${most} characters`, `${text.length}`);
+      }
+    }
   });
 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ForagingError } from "./errors.ts";
-import { maxSide } from "./limits.ts";
+import { maxLayoutLength, maxSide } from "./limits.ts";
 
 /** An agent or food of a drawing: its cell and its level, 1 or more. */
 export interface LayoutItem {
@@ -24,10 +24,15 @@ export interface Layout {
  * line and empty lines before and after the drawing are ignored, so that it can be a template
  * literal. Messages count rows and columns from 0, beginning at the first cell of the drawing.
  *
- * @throws {ForagingError} `invalid-layout`: an empty drawing, lines of different lengths, a side
- *   beyond {@link maxSide}, or an unknown character; it names the place.
+ * @throws {ForagingError} `invalid-layout`: a text longer than {@link maxLayoutLength}, an empty drawing, lines of
+ *   different lengths, a side beyond {@link maxSide}, or an unknown character; it names the place.
  */
 export function parseLayout(text: string): Layout {
+  if (text.length > maxLayoutLength) {
+    throw invalid(
+      `expected at most ${maxLayoutLength} characters, received ${text.length}; draw a smaller board, or indent it less`,
+    );
+  }
   const lines = text
     .trim()
     .split("\n")

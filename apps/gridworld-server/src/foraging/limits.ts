@@ -9,6 +9,9 @@ export const maxLevel = 85;
 /** Maximum rows or columns of a board, so that its picture, with 8 pixels per cell, stays below 4 MiB. */
 export const maxSide = 128;
 
+/** Longest text of a layout, in characters: four times those of the largest board, for indentation. */
+export const maxLayoutLength = 4 * maxSide * maxSide;
+
 /** Longest name of an agent, in characters. */
 export const maxNameLength = 64;
 

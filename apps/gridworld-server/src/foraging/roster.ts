@@ -35,11 +35,13 @@ export interface Forager {
 export interface Roster<Agent extends AgentKey> {
   readonly inOrder: Forager[];
   readonly byKey: Map<Agent, Forager>;
+  readonly takenSlots: Set<number>;
+  lowestFreeSlot: number;
 }
 
 /** Creates an empty roster. */
 export function createRoster<Agent extends AgentKey>(): Roster<Agent> {
-  return { inOrder: [], byKey: new Map() };
+  return { inOrder: [], byKey: new Map(), takenSlots: new Set(), lowestFreeSlot: 0 };
 }
 
 /**
@@ -67,7 +69,7 @@ export function addForager<Agent extends AgentKey>(
   }
   const fixedLevel =
     options.level === undefined ? undefined : integer("level", options.level, 1, maxLevel);
-  const slot = lowestFreeSlot(roster.inOrder);
+  const slot = roster.lowestFreeSlot;
   const forager: Forager = {
     name: checkedName(options.name ?? `agent ${slot + 1}`),
     slot,
@@ -82,6 +84,10 @@ export function addForager<Agent extends AgentKey>(
   };
   roster.inOrder.push(forager);
   roster.byKey.set(agent, forager);
+  roster.takenSlots.add(slot);
+  while (roster.takenSlots.has(roster.lowestFreeSlot)) {
+    roster.lowestFreeSlot++;
+  }
   return forager;
 }
 
@@ -90,6 +96,8 @@ export function dropForager<Agent extends AgentKey>(roster: Roster<Agent>, agent
   const forager = findForager(roster, agent);
   roster.byKey.delete(agent);
   roster.inOrder.splice(roster.inOrder.indexOf(forager), 1);
+  roster.takenSlots.delete(forager.slot);
+  roster.lowestFreeSlot = Math.min(roster.lowestFreeSlot, forager.slot);
 }
 
 /**
@@ -106,15 +114,6 @@ export function findForager<Agent extends AgentKey>(roster: Roster<Agent>, agent
     "unknown-agent",
     `expected an agent that has joined, received ${String(agent)}; join it first`,
   );
-}
-
-function lowestFreeSlot(foragers: readonly Forager[]): number {
-  const taken = new Set(foragers.map((forager) => forager.slot));
-  let slot = 0;
-  while (taken.has(slot)) {
-    slot++;
-  }
-  return slot;
 }
 
 function checkedName(name: unknown): string {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { ForagingError } from "./errors.ts";
 import { type Layout, parseLayout } from "./layout.ts";
-import { maxInt32, maxLevel, maxSide } from "./limits.ts";
+import { maxInt32, maxLayoutLength, maxLevel, maxSide } from "./limits.ts";
 
 /**
  * Complete settings of a board.
@@ -62,7 +62,8 @@ export function resolveSettings(input: ForagingSettingsInput): ResolvedSettings 
   if (text !== undefined && typeof text !== "string") {
     throw invalid("layout", "a string", text);
   }
-  const layout = text === undefined || text.trim() === "" ? undefined : parseLayout(text);
+  const isBlank = text === undefined || (text.length <= maxLayoutLength && text.trim() === "");
+  const layout = isBlank ? undefined : parseLayout(text);
   const leastSide = layout === undefined ? 3 : 1;
   const height = integer("height", input.height ?? layout?.height ?? 8, leastSide, maxSide);
   const width = integer("width", input.width ?? layout?.width ?? 8, leastSide, maxSide);

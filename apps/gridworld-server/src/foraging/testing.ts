@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { isForagingError } from "./errors.ts";
 import { createForaging, type Foraging } from "./foraging.ts";
 import { parseLayout } from "./layout.ts";
@@ -74,4 +76,11 @@ export function expectRefusal(call: () => unknown, reason: string, ...parts: str
       `expected ${reason} with ${JSON.stringify(parts)}, received ${received}: ${message}`,
     );
   }
+}
+
+/** Returns the bytes of array buffers, after a garbage collection. V8 frees them later, in another thread. */
+export function arrayBuffers(): number {
+  setFlagsFromString("--expose-gc");
+  (runInNewContext("gc") as () => void)();
+  return process.memoryUsage().arrayBuffers;
 }
