@@ -34,10 +34,12 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
   const isOpen = agentTokens === undefined && !authorities.has("agent");
   const rolesOf = (role: CallerRole): readonly CallerRole[] =>
     isOpen && role === "server" ? ["agent", role] : [role];
-  const tokens: { readonly digest: Buffer; readonly caller: Caller }[] = [];
+  const tokens = new Map<string, { readonly digest: Buffer; readonly caller: Caller }>();
   const know = (token: string | undefined, caller: Caller): void => {
-    if (token !== undefined) {
-      tokens.push({ digest: digest(`Bearer ${token}`), caller });
+    const sha256 = digest(`Bearer ${token}`);
+    const key = sha256.toString("hex");
+    if (token !== undefined && !tokens.has(key)) {
+      tokens.set(key, { digest: sha256, caller });
     }
   };
   know(operatorToken, { roles: rolesOf("operator"), name: "operator token" });
@@ -48,7 +50,8 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
   const byCertificate = certificateReader(authorities);
   return ({ metadata, certificate }) => {
     const sent = digest(metadata.get("authorization") ?? "");
-    const shown = tokens.find(({ digest: wanted }) => timingSafeEqual(sent, wanted));
+    const known = tokens.get(sent.toString("hex"));
+    const shown = known !== undefined && timingSafeEqual(sent, known.digest) ? known : undefined;
     if (shown !== undefined) {
       return shown.caller;
     }
@@ -58,7 +61,7 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
     }
     const roles = rolesOf(found.role);
     const name = `certificate ${found.subject}`;
-    return found.role === "agent" ? { roles, identity: name } : { roles, name };
+    return found.role === "operator" ? { roles, name } : { roles, identity: name };
   };
 }
 

@@ -13,6 +13,8 @@ export interface Flags {
   readonly tlsCert: string | undefined;
   readonly tlsKey: string | undefined;
   readonly ca: string | undefined;
+  readonly clientCert: string | undefined;
+  readonly clientKey: string | undefined;
   readonly operatorToken: string | undefined;
   readonly operatorCa: string | undefined;
   readonly serverToken: string | undefined;
@@ -48,6 +50,9 @@ const inCluster = {
   account: "/var/run/secrets/kubernetes.io/serviceaccount",
 } as const;
 
+/** Flags that authenticate operators or servers. Agents may be anonymous. */
+const managers = ["operator-token", "operator-ca", "server-token", "server-ca"];
+
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
 /** Text of `--help`. */
@@ -60,11 +65,14 @@ usage: dm-env-rpc-matchmaker-server [options]
   --allow-insecure       allow a host other than loopback without TLS; others can then read the traffic
   --allow-origins LIST   origins of pages that may call the matchmaker, separated by commas; * for all (none)
   --page                 serve a page at the same address, on which operators see and drain the fleet
-  --tls-cert FILE        certificate to serve TLS with, as PEM; also presented to environment servers and Redis
+  --tls-cert FILE        certificate to serve TLS with, as PEM
   --tls-key FILE         its key
   --ca FILE              authority of the certificates of environment servers and Redis, as PEM
+  --client-cert FILE     certificate to present to environment servers and Redis, as PEM (that of --tls-cert)
+  --client-key FILE      its key
   --operator-token FILE  token of operators, which may do everything; if no token and no authority is
-                         given at all, every client may do everything
+                         given at all, every client may do everything. A host other than loopback needs
+                         a token or an authority of operators or servers
   --operator-ca FILE     authority of operators' certificates, as PEM; with --tls-cert
   --server-token FILE    token of servers, which may register
   --server-ca FILE       authority of servers' certificates, as PEM; with --tls-cert
@@ -105,6 +113,8 @@ const options = {
   "tls-cert": { type: "string" },
   "tls-key": { type: "string" },
   ca: { type: "string" },
+  "client-cert": { type: "string" },
+  "client-key": { type: "string" },
   "operator-token": { type: "string" },
   "operator-ca": { type: "string" },
   "server-token": { type: "string" },
@@ -173,12 +183,17 @@ export function readFlags(
       `--${flag}: expected an integer from 0 to 65535, received "${given}"; see --help`,
     );
   };
-  const tls = [text("tls-cert"), text("tls-key")] as const;
-  if ((tls[0] === undefined) !== (tls[1] === undefined)) {
-    throw new Error(
-      `--tls-cert and --tls-key: expected both, received only ${tls[0] === undefined ? "--tls-key" : "--tls-cert"}; see --help`,
-    );
-  }
+  const pair = (cert: string, key: string): readonly [string | undefined, string | undefined] => {
+    const [certFile, keyFile] = [text(cert), text(key)];
+    if ((certFile === undefined) !== (keyFile === undefined)) {
+      throw new Error(
+        `--${cert} and --${key}: expected both, received only --${certFile === undefined ? key : cert}; see --help`,
+      );
+    }
+    return [certFile, keyFile];
+  };
+  const tls = pair("tls-cert", "tls-key");
+  const client = pair("client-cert", "client-key");
   for (const flag of ["operator-ca", "server-ca", "agent-ca"]) {
     if (text(flag) !== undefined && tls[0] === undefined) {
       throw new Error(
@@ -212,6 +227,11 @@ export function readFlags(
       `--host ${host} is not a loopback address: expected --tls-cert and --tls-key, or --allow-insecure if the network can be trusted; see --help`,
     );
   }
+  if (!isLoopback(host) && managers.every((flag) => text(flag) === undefined)) {
+    throw new Error(
+      `--host ${host} is not a loopback address: expected --operator-token or --operator-ca, and --server-token or --server-ca, received none of them; without them, operators and servers cannot be told from other clients; see --help`,
+    );
+  }
   return {
     host,
     port: port("port") ?? 8990,
@@ -221,6 +241,8 @@ export function readFlags(
     tlsCert: tls[0],
     tlsKey: tls[1],
     ca: text("ca"),
+    clientCert: client[0] ?? tls[0],
+    clientKey: client[1] ?? tls[1],
     operatorToken: text("operator-token"),
     operatorCa: text("operator-ca"),
     serverToken: text("server-token"),

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MatchmakerEvent } from "@dm-env-rpc/matchmaker";
+import { LineLimit } from "@dm-env-rpc/transport/internal";
 import type { Level, Logger } from "pino";
 
-const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
+type Kind = MatchmakerEvent["kind"];
+
+const levels: Readonly<Record<Kind, Level>> = {
   leading: "info",
   following: "info",
   ticked: "trace",
@@ -21,6 +24,9 @@ const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
   "server-gone": "info",
   "ticket-ended": "debug",
   "operator-called": "info",
+  "call-refused": "warn",
+  "authorize-failed": "error",
+  "call-failed": "error",
   "bad-proposal": "warn",
   "store-failed": "error",
   "store-recovered": "info",
@@ -28,12 +34,33 @@ const levels: Readonly<Record<MatchmakerEvent["kind"], Level>> = {
   "step-failed": "error",
 };
 
-/** Writes an event as one structured line. */
-export function logEvent(logger: Logger, { kind, ...facts }: MatchmakerEvent): void {
-  if ("error" in facts) {
-    const { error, ...others } = facts;
-    logger[levels[kind]]({ ...others, err: error }, kind);
-  } else {
-    logger[levels[kind]](facts, kind);
-  }
+/** Events that any caller can cause, as often as it calls. */
+const limited: ReadonlySet<Kind> = new Set([
+  "call-refused",
+  "authorize-failed",
+  "call-failed",
+  "server-refused",
+]);
+
+/**
+ * Creates a function that writes an event as one structured line. In ten seconds, each kind of event that callers can
+ * cause has at most five lines (refused calls: for each reason), and then one line with the number of further events.
+ */
+export function createLog(logger: Logger): (event: MatchmakerEvent) => void {
+  const limit = new LineLimit((kind, lines, seconds) =>
+    logger.warn({ lines, seconds }, `${kind}: further lines were skipped`),
+  );
+  return (event) => {
+    const { kind, ...facts } = event;
+    const topic = event.kind === "call-refused" ? `${kind} (${event.reason})` : kind;
+    if (limited.has(kind) && !limit.admits(topic)) {
+      return;
+    }
+    if ("error" in facts) {
+      const { error, ...others } = facts;
+      logger[levels[kind]]({ ...others, err: error }, kind);
+    } else {
+      logger[levels[kind]](facts, kind);
+    }
+  };
 }

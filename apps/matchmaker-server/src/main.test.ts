@@ -8,9 +8,13 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
-import { Program } from "@dm-env-rpc/tests-processes";
+import { hasRedis, Program, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
 import { makeCertificates, opensslMissing } from "../../../packages/server/testing/certificates.ts";
+import {
+  healthOfNothing,
+  seventeenthReflection,
+} from "../../../packages/server/testing/open-services.ts";
 
 const main = fileURLToPath(new URL("../dist/main.js", import.meta.url));
 const oneLine = /^[^\n]+\n$/;
@@ -28,6 +32,8 @@ async function filesIn(
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true }),
   };
 }
+
+sayWhetherRedis();
 
 const noOpenssl = opensslMissing();
 if (noOpenssl !== undefined) {
@@ -58,6 +64,89 @@ describe("matchmaker-server", () => {
     },
   );
 
+  it.skipIf(!hasRedis)(
+    "reports its services as not serving while Redis does not answer, and the process as serving",
+    async () => {
+      await using redis = await RedisServer.start();
+      await using program = start(["--port", "0", "--redis", redis.url]);
+      const baseUrl = await program.says(/^listening on (\S+)\n/);
+      const health = createClient(Health, createGrpcTransport({ baseUrl }));
+      const status = async (service: string) => (await health.check({ service })).status;
+      const services = [FrontendService, RegistryService, AdminService];
+      const statuses = () => Promise.all(services.map(({ typeName }) => status(typeName)));
+      const { SERVING, NOT_SERVING } = HealthCheckResponse_ServingStatus;
+      await expect.poll(statuses).toEqual([SERVING, SERVING, SERVING]);
+      await redis.kill();
+      await expect.poll(statuses).toEqual([NOT_SERVING, NOT_SERVING, NOT_SERVING]);
+      expect(await status("")).toBe(SERVING);
+      await redis.start();
+      await expect.poll(statuses).toEqual([SERVING, SERVING, SERVING]);
+    },
+  );
+
+  it.skipIf(!hasRedis)(
+    "reports that its services do not serve and that it does not lead while Redis is frozen",
+    async () => {
+      await using redis = await RedisServer.start();
+      await using program = start(["--port", "0", "--metrics-port", "0", "--redis", redis.url]);
+      const baseUrl = await program.says(/^listening on (\S+)\n/);
+      const metrics = await program.says(/^metrics at (\S+)\n/m);
+      const health = createClient(Health, createGrpcTransport({ baseUrl }));
+      const serving = async (service: string) =>
+        (await health.check({ service })).status === HealthCheckResponse_ServingStatus.SERVING;
+      const reported = async () => {
+        const text = await (await fetch(metrics)).text();
+        return {
+          frontend: await serving(FrontendService.typeName),
+          leading: text.includes("\ndm_env_rpc_matchmaker_leading 1\n"),
+          ready: text.includes("\ndm_env_rpc_matchmaker_ready 1\n"),
+        };
+      };
+      const well = { frontend: true, leading: true, ready: true };
+      await expect.poll(reported).toEqual(well);
+      // Its connections stay open, but it answers nothing.
+      redis.freeze();
+      await expect.poll(reported).toEqual({ frontend: false, leading: false, ready: false });
+      expect(await serving("")).toBe(true);
+      redis.thaw();
+      await expect.poll(reported).toEqual(well);
+    },
+  );
+
+  it.skipIf(!hasRedis || noOpenssl !== undefined)(
+    "verifies Redis by its authority, and presents the certificate for clients to it",
+    async () => {
+      const [own, publicly] = [makeCertificates(), makeCertificates()];
+      await using files = await filesIn({
+        ca: own.authority,
+        cert: own.server.cert,
+        key: own.server.key,
+        "client-cert": own.operator.cert,
+        "client-key": own.operator.key,
+        "public-cert": publicly.server.cert,
+        "public-key": publicly.server.key,
+      });
+      await using redis = await RedisServer.start({
+        flags: (port) => [
+          ...["--port", "0", "--tls-port", String(port), "--tls-auth-clients", "yes"],
+          ...["--tls-cert-file", files.at("cert"), "--tls-key-file", files.at("key")],
+          ...["--tls-ca-cert-file", files.at("ca")],
+        ],
+      });
+      const listen = ["--tls-cert", files.at("public-cert"), "--tls-key", files.at("public-key")];
+      const url = redis.url.replace("redis:", "rediss:");
+      const args = ["--port", "0", ...listen, "--redis", url, "--ca", files.at("ca")];
+      await using refused = start(args);
+      expect(await refused.ended).toBe(1);
+      expect(refused.stderr).toMatch(/^Redis at rediss:\S+ does not answer: .*alert/);
+      await using program = start([
+        ...args,
+        ...["--client-cert", files.at("client-cert"), "--client-key", files.at("client-key")],
+      ]);
+      await program.says(/^listening on (https:\/\/\S+)\n/);
+    },
+  );
+
   it("reads profiles from a file and flags from the environment, and serves metrics", async () => {
     const profile = {
       name: "four",
@@ -79,6 +168,39 @@ describe("matchmaker-server", () => {
     expect(text).toContain('dm_env_rpc_matchmaker_tickets{state="waiting"} 0\n');
     expect(text).toContain("dm_env_rpc_matchmaker_tick_seconds_bucket");
     expect(program.stderr).toBe("");
+  });
+
+  it("counts refused calls, and logs at most five of them for each reason", async () => {
+    await using files = await filesIn({ token: "open-sesame\n" });
+    await using program = start([
+      ...["--port", "0", "--metrics-port", "0"],
+      ...["--operator-token", files.at("token"), "--max-tickets-per-caller", "1"],
+    ]);
+    const transport = createGrpcTransport({ baseUrl: await program.says(/^listening on (\S+)\n/) });
+    const [admin, frontend] = [
+      createClient(AdminService, transport),
+      createClient(FrontendService, transport),
+    ];
+    const sinceMs = performance.now();
+    for (let call = 0; call < 8; call++) {
+      await expect(admin.listServers({})).rejects.toThrow(/permission_denied/);
+    }
+    const periods = 1 + Math.floor((performance.now() - sinceMs) / 10_000);
+    await frontend.createTicket({});
+    await expect(frontend.createTicket({})).rejects.toThrow(/maxTicketsPerCaller/);
+    const metrics = await fetch(await program.says(/^metrics at (\S+)\n/m));
+    const text = await metrics.text();
+    const name = "dm_env_rpc_matchmaker_refused_total";
+    expect(text).toContain(`${name}{reason="PERMISSION_DENIED"} 8\n`);
+    expect(text).toContain(`${name}{reason="maxTicketsPerCaller"} 1\n`);
+    program.process.kill();
+    await program.ended;
+    const lines = program.stderr.split("\n").filter((line) => line.includes('"call-refused"'));
+    const reasons = lines.map((line) => JSON.parse(line).reason);
+    expect(reasons.splice(-1)).toEqual(["maxTicketsPerCaller"]);
+    expect(new Set(reasons)).toEqual(new Set(["PERMISSION_DENIED"]));
+    expect(reasons.length).toBeGreaterThanOrEqual(5);
+    expect(reasons.length).toBeLessThanOrEqual(5 * periods);
   });
 
   it("reflects its services", async () => {
@@ -103,6 +225,15 @@ describe("matchmaker-server", () => {
     }
   });
 
+  it("answers health checks as bytes, and sixteen calls of reflection at a time from one address", async () => {
+    await using program = start(["--port", "0"]);
+    const baseUrl = await program.says(/^listening on (\S+)\n/);
+    expect(await healthOfNothing(baseUrl)).toMatch(/^request malformed: expected one message/);
+    await expect(seventeenthReflection(baseUrl)).rejects.toThrow(
+      /\[resource_exhausted\] too many calls of/,
+    );
+  });
+
   it("lets a caller with the server token register servers, but do nothing else", async () => {
     await using files = await filesIn({ operator: "open-sesame\n", server: "let-me-serve\n" });
     await using program = start([
@@ -122,6 +253,23 @@ describe("matchmaker-server", () => {
     await expect(admin.listProfiles({}, as("let-me-serve"))).rejects.toThrow(/permission_denied/);
     await admin.listProfiles({}, as("open-sesame"));
   });
+
+  it.each(["operator", "server"])(
+    "listens on every address if it authenticates callers by the %s token",
+    async (role) => {
+      await using files = await filesIn({ token: "open-sesame\n" });
+      await using program = start([
+        ...["--host", "0.0.0.0", "--port", "0", "--allow-insecure"],
+        ...[`--${role}-token`, files.at("token")],
+      ]);
+      const port = await program.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)\n/);
+      const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
+      await createClient(FrontendService, transport).createTicket({});
+      await expect(createClient(AdminService, transport).listProfiles({})).rejects.toThrow(
+        /permission_denied/,
+      );
+    },
+  );
 
   it("lets only callers with the operator token register servers and use the admin service", async () => {
     await using files = await filesIn({ token: "open-sesame\n" });
@@ -244,10 +392,15 @@ describe("matchmaker-server", () => {
     [["--port", "eighty"], /--port.*eighty/],
     [["--prot", "1"], /--prot/],
     [["--host", "0.0.0.0", "--port", "0"], /^--host 0\.0\.0\.0 .*--tls-key, or --allow-insecure/],
+    [
+      ["--host", "0.0.0.0", "--port", "0", "--allow-insecure"],
+      /^--host 0\.0\.0\.0 .*expected --operator-token or --operator-ca, and --server-token or --server-ca/,
+    ],
     [["--log-level", "loud"], /--log-level.*loud/],
     [["--profiles", "/no/such/file"], /\/no\/such\/file/],
     [["--key", main], /Ed25519/],
     [["--tls-cert", "only.pem"], /--tls-key/],
+    [["--client-key", "only.pem"], /--client-cert and --client-key: .*only --client-key/],
     [["--operator-token", "/no/such/token"], /\/no\/such\/token/],
     [["--operator-ca", "ca.pem"], /--operator-ca.*--tls-cert/],
     [["--server-token", "/no/such/token"], /\/no\/such\/token/],

@@ -12,7 +12,7 @@ import { pino } from "pino";
 import { allocatorFrom } from "./agones.ts";
 import { authorizeBy, readAgentTokens } from "./authorize.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
-import { logEvent } from "./log.ts";
+import { createLog } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
 import { readProfiles } from "./profiles.ts";
 
@@ -31,6 +31,7 @@ async function main(): Promise<void> {
     return;
   }
   const logger = pino({ level: flags.logLevel, base: null }, pino.destination(2));
+  const log = createLog(logger);
   const metrics = createMetrics();
   const services = [FrontendService, RegistryService, AdminService];
   const health = createHealthBoard(services.map(({ typeName }) => typeName));
@@ -87,6 +88,7 @@ async function main(): Promise<void> {
       router.service(Health, health.service);
       addReflection(router, []);
     },
+    byteStreams: health.byteStreams,
     onEvent: (event) => {
       // Without the store the services are not healthy, but the process is: a restart would not help.
       if (event.kind === "store-failed" || event.kind === "store-recovered") {
@@ -95,11 +97,11 @@ async function main(): Promise<void> {
         }
       }
       metrics.note(event);
-      logEvent(logger, event);
+      log(event);
     },
     onTransportError: (error) => logger.debug({ err: error }, "transport"),
   });
-  metrics.watch(server.matchmaker);
+  metrics.watch(server);
   const exporter =
     flags.metricsPort === undefined
       ? undefined
@@ -142,16 +144,13 @@ function listenTls(
   };
 }
 
-/**
- * Returns the TLS options for environment servers and Redis. The certificate is presented to a server
- * that requests one.
- */
-function openTls({ tlsCert, tlsKey }: Flags, ca: string | undefined): OpenTls {
+/** Returns the TLS options for environment servers and Redis. */
+function openTls({ clientCert, clientKey }: Flags, ca: string | undefined): OpenTls {
   return {
     ...(ca === undefined ? {} : { ca }),
-    ...(tlsCert === undefined || tlsKey === undefined
+    ...(clientCert === undefined || clientKey === undefined
       ? {}
-      : { cert: readFileSync(tlsCert, "utf8"), key: readFileSync(tlsKey, "utf8") }),
+      : { cert: readFileSync(clientCert, "utf8"), key: readFileSync(clientKey, "utf8") }),
   };
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Matchmaker, MatchmakerEvent } from "@dm-env-rpc/matchmaker";
+import type { MatchmakerEvent, MatchmakerServer } from "@dm-env-rpc/matchmaker";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 /** Metrics of a matchmaker. */
@@ -7,8 +7,8 @@ export interface Metrics {
   readonly registry: Registry;
   /** Counts an event. */
   note(event: MatchmakerEvent): void;
-  /** Reads gauges from a matchmaker at each scrape. */
-  watch(matchmaker: Matchmaker): void;
+  /** Reads gauges and counts of refusals from a matchmaker at each scrape. */
+  watch(server: MatchmakerServer): void;
 }
 
 const prefix = "dm_env_rpc_matchmaker_";
@@ -102,6 +102,8 @@ export function createMetrics(): Metrics {
         case "store-failed":
         case "store-lost":
         case "step-failed":
+        case "authorize-failed":
+        case "call-failed":
         case "server-lost":
           faults.inc({ kind: event.kind });
           break;
@@ -109,7 +111,20 @@ export function createMetrics(): Metrics {
           break;
       }
     },
-    watch(matchmaker) {
+    watch(server) {
+      const { matchmaker } = server;
+      new Counter({
+        name: `${prefix}refused_total`,
+        help: "Connections and calls that were refused, by limit or code",
+        labelNames: ["reason"],
+        registers,
+        collect() {
+          this.reset();
+          for (const [reason, count] of server.refusals) {
+            this.inc({ reason }, count);
+          }
+        },
+      });
       new Gauge({
         name: `${prefix}leading`,
         help: "1 if this matchmaker leads",
@@ -131,23 +146,22 @@ export function createMetrics(): Metrics {
         help: "Number of tickets, by state",
         labelNames: ["state"],
         registers,
+        // One count for four gauges: it reads every ticket. At a scrape, the registry collects the gauges in the order of
+        // their registration, so the other three have their values in time.
         collect() {
-          const { tickets: byState } = matchmaker.counts();
-          for (const [state, count] of Object.entries(byState)) {
+          const counts = matchmaker.counts();
+          for (const [state, count] of Object.entries(counts.tickets)) {
             this.set({ state }, count);
+          }
+          for (const { what, gauge } of sizes) {
+            gauge.set(counts[what]);
           }
         },
       });
-      for (const what of ["servers", "worlds", "matches"] as const) {
-        new Gauge({
-          name: `${prefix}${what}`,
-          help: `Number of ${what}`,
-          registers,
-          collect() {
-            this.set(matchmaker.counts()[what]);
-          },
-        });
-      }
+      const sizes = (["servers", "worlds", "matches"] as const).map((what) => ({
+        what,
+        gauge: new Gauge({ name: `${prefix}${what}`, help: `Number of ${what}`, registers }),
+      }));
     },
   };
 }

@@ -11,7 +11,7 @@ import {
 } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
-import { fromCallError } from "@dm-env-rpc/transport/internal";
+import { type BackoffOptions, backoffMs, fromCallError } from "@dm-env-rpc/transport/internal";
 import { transportTo } from "#transport";
 
 /**
@@ -37,6 +37,8 @@ export interface CallersOptions {
    * Default 5,000.
    */
   readonly timeoutMs?: number | undefined;
+  /** Source of the jitter of retries, uniform in [0, 1). Default Math.random. */
+  readonly random?: (() => number) | undefined;
   /** Connect transports to use instead of `matchmakers`. */
   readonly transports?: readonly Transport[] | undefined;
 }
@@ -137,6 +139,20 @@ export function isTransient(error: unknown): boolean {
   // If the connection of a call is lost, Connect reports the call as cancelled. A caller that can abort its
   // call must check its signal before it calls this function.
   return transientCodes.has(code) || isLostSession(cause);
+}
+
+/**
+ * Returns the delay before a failed call is repeated, in ms. It is at least `retry-after`, if the error has it, and at
+ * most twice that. Otherwise it is the delay of `backoffMs`. Callers that were refused at the same time thus call again
+ * at different times.
+ *
+ * @param failures Number of failures in a row.
+ */
+export function retryMs(error: unknown, failures: number, options: BackoffOptions): number {
+  const leastMs = retryAfterMs(error);
+  return leastMs === undefined
+    ? backoffMs(failures + 1, options)
+    : backoffMs(2, { ...options, initialMs: 2 * leastMs, maxMs: Number.POSITIVE_INFINITY });
 }
 
 /**

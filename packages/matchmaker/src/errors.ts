@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { messageOf, toConnectError as statusError } from "@dm-env-rpc/transport/internal";
+import { toConnectError as statusError } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 
 /** Creates the error for an invalid argument. */
@@ -17,9 +17,9 @@ export function notFound(what: string, id: string, remedy: string): DmEnvRpcErro
   return new DmEnvRpcError("NOT_FOUND", `unknown ${what} "${shorten(id)}"; ${remedy}`);
 }
 
-/** Shortens a text to 100 characters for an error. */
-export function shorten(text: string): string {
-  return text.length <= 100 ? text : `${text.slice(0, 100)}…`;
+/** Shortens a text for an error, by default to 100 characters. */
+export function shorten(text: string, most = 100): string {
+  return text.length <= most ? text : `${text.slice(0, most)}…`;
 }
 
 /** Delay in seconds before a caller may retry a call that was refused for lack of room. */
@@ -40,28 +40,30 @@ export function overloaded(
   return new ConnectError(message, Code.ResourceExhausted, metadata, [], cause);
 }
 
-/** Maps an error to the error that the caller receives. */
+/**
+ * Returns true for an error of the store or a fault of the matchmaker. Its text is for operators: it may contain
+ * addresses, which a caller must not learn.
+ */
+export function isInternal(error: unknown): boolean {
+  return !(error instanceof ConnectError || isDmEnvRpcError(error));
+}
+
+/** Maps an error to the error that the caller receives. The text of an internal error is only in its `cause`. */
 export function toConnectError(error: unknown): ConnectError {
-  if (error instanceof ConnectError || isDmEnvRpcError(error)) {
+  if (!isInternal(error)) {
     return statusError(error);
   }
   if (isStoreError(error, "full")) {
-    return overloaded(error.message, { cause: error });
-  }
-  if (isStoreError(error)) {
-    return new ConnectError(
-      `the matchmaker cannot reach its store (${error.message}); try again`,
-      Code.Unavailable,
-      undefined,
-      [],
-      error,
+    return overloaded(
+      "the matchmaker has no memory left for new tickets, servers and profiles; try again later",
+      { cause: error },
     );
   }
-  return new ConnectError(
-    `the matchmaker failed: ${messageOf(error)}`,
-    Code.Internal,
-    undefined,
-    [],
-    error,
-  );
+  const [text, code] = isStoreError(error)
+    ? (["the matchmaker cannot reach its store; try again", Code.Unavailable] as const)
+    : ([
+        "the matchmaker failed; try again, and tell its operator if it fails again",
+        Code.Internal,
+      ] as const);
+  return new ConnectError(text, code, undefined, [], error);
 }

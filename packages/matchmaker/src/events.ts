@@ -71,6 +71,26 @@ export type MatchmakerEvent =
       readonly outcome: string;
     }
   /**
+   * A call was refused: by a limit, because its caller is not authenticated, or because the caller may not make it.
+   *
+   * - `reason`: the name of the limit, otherwise a gRPC code.
+   * - `who`: the caller's name or identity; its address if the caller has neither.
+   */
+  | {
+      readonly kind: "call-refused";
+      readonly reason: string;
+      readonly method: string;
+      readonly who: string;
+      readonly address: string;
+    }
+  /** `authorize` threw, or took longer than `authorizeMs`. The call of the address was refused. */
+  | { readonly kind: "authorize-failed"; readonly address: string; readonly error: Error }
+  /**
+   * A call failed because of the store or a fault of the matchmaker. The caller has received an error without these
+   * details.
+   */
+  | { readonly kind: "call-failed"; readonly method: string; readonly error: Error }
+  /**
    * A match function threw, took too long, or made an impossible proposal. Or a profile needs a match
    * function that this matchmaker does not have.
    */

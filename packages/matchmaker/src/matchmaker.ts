@@ -30,7 +30,10 @@ import { frontendService } from "./services/frontend.ts";
 import { mapErrorsToConnectCodes } from "./services/map-errors.ts";
 import { Positions } from "./services/positions.ts";
 import { Presence } from "./services/presence.ts";
+import { Refusals } from "./services/refusals.ts";
 import { registryService } from "./services/registry.ts";
+import { reportedAuthorize } from "./services/reported-authorize.ts";
+import { limitEntries, maxReportBytes } from "./services/request-entries.ts";
 import { TicketWatch } from "./services/ticket-watch.ts";
 import { type MatchmakerSettings, settingsFrom } from "./settings.ts";
 import { memoryStore } from "./store/memory-store.ts";
@@ -39,6 +42,9 @@ import { TicketEnds } from "./ticket-ends.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { SharedKeys, type SigningKey } from "./tokens/keys.ts";
 import { networkServers, type WorldServers } from "./world-servers.ts";
+
+/** Maximum size of an operator's request. Only a profile with large settings is not tiny. */
+const maxProfileBytes = 1024 * 1024;
 
 /** Options of a matchmaker. */
 export interface MatchmakerOptions {
@@ -53,7 +59,9 @@ export interface MatchmakerOptions {
   readonly functions?: MatchFunctions | undefined;
   /**
    * Chooses among the proposals of all profiles. Default: by score, then by priority, then by the
-   * age of the oldest ticket.
+   * age of the oldest ticket. Nothing else runs meanwhile. If a call throws or takes longer than `matchFunctionMs`, the
+   * event `step-failed` reports it, and the default choice is used for `cooldownMs`. With each failure in a row, this
+   * time doubles, up to 32 times `cooldownMs`.
    */
   readonly evaluate?: Evaluate | undefined;
   /** Times and limits. */
@@ -100,6 +108,8 @@ export interface Matchmaker extends AsyncDisposable {
   routes(router: ConnectRouter): void;
   /** Limits the concurrent calls of a listener. Pass this function to the listener as `onCall`. */
   readonly admit: NonNullable<ListenOptions["onCall"]>;
+  /** Number of calls that were refused, by the name of the limit or the gRPC code. */
+  readonly refusals: ReadonlyMap<string, number>;
   /**
    * True while this matchmaker leads, that is, makes the matches. Among the matchmakers that share a
    * store, one leads at a time.
@@ -221,6 +231,10 @@ async function start(
   const positions = new Positions(replica, matchIndex, settings.positionMs);
   const presence = new Presence(replica, settings, time, emit);
   const admission = new Admission(settings, time);
+  const refusals = new Refusals(emit);
+  const { authorizeMs } = settings;
+  const authorize =
+    options.authorize && reportedAuthorize(options.authorize, { authorizeMs, time, emit });
   const ended = new AbortController();
   const running = [followStore(store, replica, time, ended.signal, emit, onSynced)];
   if (options.run !== false) {
@@ -247,10 +261,13 @@ async function start(
   const shared = { replica, settings, emit, newId };
   return {
     routes(router) {
-      const forRole = (...roles: CallerRole[]) => ({
+      const forRole = (readMaxBytes: number, ...roles: CallerRole[]) => ({
+        readMaxBytes,
+        // Runs before the request is read. Connect decodes a request before its interceptors run.
+        requestGate: refusals.gate(admission.gate(requireCallerRole(authorize, roles))),
         interceptors: [
-          mapErrorsToConnectCodes,
-          requireCallerRole(options.authorize, roles),
+          refusals.interceptor,
+          mapErrorsToConnectCodes(emit),
           admission.interceptor,
           auditOperators(emit),
         ],
@@ -258,14 +275,19 @@ async function start(
       const frontend = frontendService({ ...shared, matchIndex, ends, positions }, watch, presence);
       const registry = registryService({ ...shared, servers, issuer });
       const admin = adminService({ ...shared, matchIndex, functions });
-      // If a ticket is slightly too large, the error names the limit. A request beyond `readMaxBytes` is not
-      // read at all.
-      const readMaxBytes = 4 * settings.maxTicketBytes;
-      router.service(FrontendService, frontend, { ...forRole("agent", "operator"), readMaxBytes });
-      router.service(RegistryService, registry, forRole("server", "operator"));
-      router.service(AdminService, admin, forRole("operator"));
+      // If a ticket is slightly too large, the error names the limit. A larger request is not decoded at all.
+      const maxRequestBytes = 4 * settings.maxTicketBytes;
+      router.service(FrontendService, frontend, forRole(maxRequestBytes, "agent", "operator"));
+      router.service(RegistryService, registry, {
+        ...forRole(maxReportBytes, "server", "operator"),
+        acceptCompression: [], // The entries of a request are counted in its bytes.
+        binaryOptions: { readUnknownFields: false },
+      });
+      limitEntries(router, settings, refusals.note);
+      router.service(AdminService, admin, forRole(maxProfileBytes, "operator"));
     },
-    admit: admission.admit,
+    admit: refusals.of(admission.admit),
+    refusals: refusals.byReason,
     get isLeading() {
       return director.isLeading;
     },

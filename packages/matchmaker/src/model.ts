@@ -126,9 +126,11 @@ export interface ServerRecord {
    * - Undefined before the allocator is called.
    */
   readonly allocated?: boolean | undefined;
+  /** Identity of the caller that registered the server; undefined unless `authorize` identifies callers. */
+  readonly owner?: string | undefined;
   /**
    * SHA-256 of the secret that the server registered with, as hexadecimal digits. Undefined if the server
-   * registered without a secret: any caller may then use the server's id.
+   * registered without a secret: its owner may then use the server's id without one.
    */
   readonly secretHash?: string | undefined;
   /** True if the server requires join tokens, and reports the tickets in its worlds. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConnectRouter } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { isLoopback, type ListenTls, listen } from "@dm-env-rpc/transport";
+import { isLoopback, type ListenOptions, type ListenTls, listen } from "@dm-env-rpc/transport";
 import { readPageFiles } from "@dm-env-rpc/transport/internal/page-files";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
+import { maxOpenCalls } from "./services/admission.ts";
 import { settingsFrom } from "./settings.ts";
 
 /** Options of `serveMatchmaker`. */
@@ -29,6 +30,8 @@ export interface ServeMatchmakerOptions extends MatchmakerOptions {
   readonly page?: boolean | undefined;
   /** Adds further services to the port, such as health and reflection. */
   readonly routes?: ((router: ConnectRouter) => void) | undefined;
+  /** Byte streams for methods of `routes`, such as those of `createHealthBoard` in `@dm-env-rpc/server`. */
+  readonly byteStreams?: ListenOptions["byteStreams"] | undefined;
   /** Called with network errors that no call reports. */
   readonly onTransportError?: ((error: Error) => void) | undefined;
 }
@@ -40,6 +43,8 @@ export interface MatchmakerServer extends AsyncDisposable {
   /** Address, such as `http://127.0.0.1:8990`. */
   readonly url: string;
   readonly matchmaker: Matchmaker;
+  /** Number of connections and calls that were refused or ended, by the name of the limit or the gRPC code. */
+  readonly refusals: ReadonlyMap<string, number>;
   /** Refuses new calls immediately. Cuts off open calls after `graceMs` (default 1,000). Idempotent. */
   close(options?: { readonly graceMs?: number | undefined }): Promise<void>;
 }
@@ -57,14 +62,12 @@ const idleConnectionMs = 60_000;
 /** The files of the page, where `npm run build` puts them. */
 const pageFolder = new URL("../dist/page/assets/", import.meta.url);
 
-/** Size of the largest message: a report of ten thousand worlds. */
-const maxMessageBytes = 4 * 1024 * 1024;
-
 /**
  * Serves a matchmaker over gRPC and Connect on one port.
  *
  * @throws Error if the port is in use.
  * @throws Error if the host is not a loopback address, and neither `listenTls` nor `allowInsecure` is set.
+ * @throws Error if the host is not a loopback address, and `authorize` is not set: every caller would be an operator.
  * @throws DmEnvRpcError, StoreError and RangeError as `createMatchmaker` does.
  *
  * @example
@@ -82,21 +85,26 @@ export async function serveMatchmaker(
       `host: expected a loopback address for a matchmaker without TLS, received "${host}"; set listenTls, or allowInsecure if others may read the traffic`,
     );
   }
+  if (options.authorize === undefined && !isLoopback(host)) {
+    throw new Error(
+      `host: expected a loopback address for a matchmaker without authorize, received "${host}"; set authorize, because without it every caller is an operator`,
+    );
+  }
   const matchmaker = await createMatchmaker(options);
   const settings = settingsFrom(options.settings);
   const { maxWatches, maxCalls, reservedCalls } = settings;
   // Each call may have its own connection; the matchmaker limits the calls.
-  const maxStreams = maxWatches + maxCalls + reservedCalls;
+  const maxStreams = maxWatches + maxCalls + reservedCalls + maxOpenCalls;
   try {
     const listener = await listen({
       host,
       port,
       tls: listenTls,
       allowedOrigins: options.allowedOrigins,
+      byteStreams: options.byteStreams,
       files: options.page === true ? await readPageFiles(pageFolder) : undefined,
-      maxMessageBytes,
-      maxConnectRequestBytes: maxMessageBytes,
       maxStreams,
+      maxStreamsPerAddress: maxStreams, // `matchmaker.admit` limits the calls of each caller.
       maxConnections: maxStreams,
       maxConnectionsPerAddress: settings.maxConnectionsPerAddress,
       maxFloodsPerAddress: settings.maxFloodsPerAddress,
@@ -104,7 +112,7 @@ export async function serveMatchmaker(
       idleStreamMs: stalledRequestMs,
       idleConnectionMs,
       pingIntervalMs,
-      maxRequestsPerSecond: 0, // The matchmaker's interceptor limits the rate of each caller.
+      maxRequestsPerSecond: 0, // The matchmaker limits the rate of each caller itself.
       onCall: matchmaker.admit,
       onStream: (stream) =>
         stream.abort(
@@ -128,6 +136,13 @@ export async function serveMatchmaker(
       port: listener.port,
       url: listener.url,
       matchmaker,
+      get refusals() {
+        const all = new Map(matchmaker.refusals);
+        for (const [limit, count] of listener.refusals) {
+          all.set(limit, (all.get(limit) ?? 0) + count);
+        }
+        return all;
+      },
       close,
       [Symbol.asyncDispose]: () => close(),
     };

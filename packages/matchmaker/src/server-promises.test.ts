@@ -117,7 +117,7 @@ describe.each(storeKinds.filter(({ isHere }) => isHere))("with a store in $name"
     await fleet.settle();
     expect(await fleet.states(refused)).toEqual(["FAILED", "FAILED"]);
     expect((await fleet.ticket(refused[0] ?? "")).error?.message).toBe(
-      'the world settings of profile "any" were refused: "size": too large',
+      'the world settings of profile "any" were refused: "size": too large; choose another profile, or tell the operator of the matchmaker',
     );
     const again = await fleet.tickets(2);
     await fleet.settle();

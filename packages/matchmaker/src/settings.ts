@@ -30,6 +30,8 @@ class SettingTable {
   readonly cooldownMs: Limit = { default: 1_000, unit: "ms" };
   /** Time within which a server that registers must answer at its address. Default 5,000. */
   readonly callbackMs: Limit = { default: 5_000, unit: "ms" };
+  /** Time limit of `authorize`; a call for which it takes longer is refused. Default 10,000. */
+  readonly authorizeMs: Limit = { default: 10_000, unit: "ms" };
   /** Time limit for one run of a custom match function. Default 1,000. */
   readonly matchFunctionMs: Limit = { default: 1_000, unit: "ms" };
   /** Longest time that a ticket waits, from its creation. Default 600,000. */
@@ -75,10 +77,7 @@ class SettingTable {
   readonly maxWatchesPerCaller: Limit = { default: 2_000, unit: "count" };
   /** Concurrent calls of agents, not counting watches. Default 8,000. */
   readonly maxCalls: Limit = { default: 8_000, unit: "count" };
-  /**
-   * Concurrent calls of servers, operators and health checks, which agents cannot use up.
-   * Default 2,000.
-   */
+  /** Concurrent calls of servers and operators, which agents cannot use up. Default 2,000. */
   readonly reservedCalls: Limit = { default: 2_000, unit: "count" };
   /** Concurrent calls of one caller, not counting watches. Default 1,000. */
   readonly maxCallsPerCaller: Limit = { default: 1_000, unit: "count" };
@@ -102,6 +101,19 @@ class SettingTable {
   readonly listenBacklog: Limit = { default: 4_096, unit: "count", most: 2 ** 31 - 1 };
   /** Servers. Default 1,000. */
   readonly maxServers: Limit = { default: 1_000, unit: "count" };
+  /**
+   * Estimated bytes of memory of all servers and their reports. Above it, new servers are refused, and a known
+   * server may report at most its share: this many bytes, divided by `maxServers`. Default 134,217,728.
+   */
+  readonly maxServersBytes: Limit = { default: 134_217_728, unit: "bytes" };
+  /** Servers of one caller that `authorize` identifies. Operators have no limit. Default 500. */
+  readonly maxServersPerCaller: Limit = { default: 500, unit: "count" };
+  /**
+   * Estimated bytes of memory of the servers of one caller that `authorize` identifies, and their reports. Above it, a
+   * server may report at most its share: this many bytes, divided by `maxServersPerCaller`. Operators have no limit.
+   * Default 67,108,864.
+   */
+  readonly maxServersBytesPerCaller: Limit = { default: 67_108_864, unit: "bytes" };
   /** Worlds of one server. Default 10,000. */
   readonly maxWorldsPerServer: Limit = { default: 10_000, unit: "count" };
   /** Profiles. Default 1,000. */

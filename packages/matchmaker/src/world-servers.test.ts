@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+import dns from "node:dns";
+import { syncBuiltinESMExports } from "node:module";
 import { connect } from "@dm-env-rpc/client";
 import { defineWorld, lockstep, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
-import { expect, it } from "vitest";
-import { networkServers } from "./world-servers.ts";
+import { expect, it, vi } from "vitest";
+import { faultOf, networkServers } from "./world-servers.ts";
 
 const drained = defineWorld({
   name: "drained",
@@ -85,3 +87,46 @@ it("a server that is checked receives no token, because its identity is not veri
   await servers.create(target, {}, undefined, 60_000);
   expect(shown).toEqual([undefined, "Bearer token-for-a"]);
 });
+
+/** Lets each lookup of a name resolve to the next address. */
+function namesResolvingTo(...addresses: string[]): Disposable {
+  const lookup = (
+    _name: string,
+    { all }: dns.LookupOptions,
+    done: (error: null, found: string | dns.LookupAddress[], family?: number) => void,
+  ): void => {
+    const address = addresses.shift() ?? "no more addresses";
+    done(null, all === true ? [{ address, family: 4 }] : address, 4);
+  };
+  const spy = vi.spyOn(dns, "lookup").mockImplementation(lookup as typeof dns.lookup);
+  syncBuiltinESMExports();
+  return {
+    [Symbol.dispose]() {
+      spy.mockRestore();
+      syncBuiltinESMExports();
+    },
+  };
+}
+
+it.each(["http", "ws"])(
+  "a name that resolves to a link-local address only after its registration is not connected to, over %s",
+  async (scheme) => {
+    await using server = await serve({ worlds: [drained] });
+    await using servers = networkServers();
+    const address = `${scheme}://rebound.test:${new URL(server.url).port}`;
+    using _names = namesResolvingTo("127.0.0.1", "169.254.169.254", "169.254.169.254");
+    await servers.check({ id: "a", address }, 60_000);
+    for (const call of [
+      servers.create({ id: "a", address }, {}, undefined, 60_000),
+      servers.destroy({ id: "a", address }, "world", 60_000),
+    ]) {
+      const error: unknown = await call.catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({
+        code: "INVALID_ARGUMENT",
+        message: expect.stringMatching(/received "\w+:\/\/rebound\.test:\d+", which is link-local/),
+      });
+      // Only this server is at fault: the tickets get a world on another server.
+      expect(faultOf(error)).toBe("server");
+    }
+  },
+);

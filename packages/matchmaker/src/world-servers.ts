@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { randomUUID } from "node:crypto";
-import { lookup } from "node:dns/promises";
-import { BlockList } from "node:net";
+import { BlockList, isIPv6 } from "node:net";
 import { type Connection, connect, isRefusal } from "@dm-env-rpc/client";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
@@ -21,7 +20,7 @@ export interface WorldServers extends AsyncDisposable {
   /**
    * Checks that a dm_env_rpc server answers at an address; rejects otherwise.
    *
-   * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address.
+   * @throws DmEnvRpcError INVALID_ARGUMENT for a Unix domain socket or a link-local address.
    */
   check(server: ServerTarget, timeoutMs: number): Promise<void>;
   /**
@@ -77,13 +76,15 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   ): Promise<Connection> =>
     // Connects outside the active trace, because that trace belongs to the caller that started the matchmaker or
     // the tick.
-    await detached(() =>
-      connect(address, {
+    await detached(() => {
+      refuseUnixSocket(address);
+      return connect(address, {
         connectTimeoutMs: timeoutMs,
         ...(options.tls === undefined ? {} : { tls: options.tls }),
         metadata,
-      }),
-    );
+        checkIp: (ip) => refuseLinkLocal(ip, address),
+      });
+    });
   const open = async (
     server: ServerTarget,
     timeoutMs: number,
@@ -150,7 +151,6 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
 
   return {
     async check(server, timeoutMs) {
-      await refuseLinkLocal(server.address);
       // Any answer to a harmless request shows that a dm_env_rpc server listens here. The call carries no
       // token, because the server's identity is not verified yet.
       try {
@@ -206,21 +206,32 @@ linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 
 /**
- * Refuses a link-local address. Agents cannot reach such an address, but the matchmaker's machine might.
+ * Refuses a link-local IP address. Called for each connection, because a name may resolve to another address each time.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or a name that resolves to one.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address.
  */
-async function refuseLinkLocal(address: string): Promise<void> {
-  const { host } = parseAddress(address);
-  for (const { address: ip, family } of await lookup(host, { all: true })) {
-    if (!linkLocal.check(ip, family === 6 ? "ipv6" : "ipv4")) {
-      continue;
-    }
-    throw new DmEnvRpcError(
-      "INVALID_ARGUMENT",
-      `address: expected an address that agents can reach, received "${shorten(address)}", which is link-local; register the address under which the matchmaker and the agents reach the server`,
-    );
+function refuseLinkLocal(ip: string, address: string): void {
+  const [host = ""] = ip.split("%");
+  if (linkLocal.check(host, isIPv6(host) ? "ipv6" : "ipv4")) {
+    throw unreachableForAgents(address, "is link-local");
   }
+}
+
+/** @throws DmEnvRpcError INVALID_ARGUMENT for a Unix domain socket, which is a file of the matchmaker's own machine. */
+function refuseUnixSocket(address: string): void {
+  if (parseAddress(address).path !== undefined) {
+    throw unreachableForAgents(address, "is a Unix domain socket");
+  }
+}
+
+/** Creates the error for an address that agents cannot reach, but the matchmaker's machine might. */
+function unreachableForAgents(address: string, why: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "INVALID_ARGUMENT",
+    `address: expected an address that agents can reach, received "${shorten(address)}", which ${why}; register the address under which the matchmaker and the agents reach the server`,
+    // The server did not refuse anything, so the error says nothing about its worlds.
+    { origin: "client" },
+  );
 }
 
 /**

@@ -7,14 +7,23 @@ export interface CuttableLine extends AsyncDisposable {
   readonly address: string;
   /** URL of the server to which the next connections lead. */
   target: string;
+  /** Number of connections that it has accepted. */
+  readonly accepted: number;
   /** Cuts all connections. */
   cut(): void;
+  /** Swallows all bytes of open and of new connections, and closes none, as if the server's host had vanished. */
+  silence(): void;
+  /** New connections lead to the server again. Silent ones stay silent. */
+  restore(): void;
 }
 
 /** Opens a proxy to the server at a URL. */
 export async function cuttableLine(target: string): Promise<CuttableLine> {
   const sockets = new Set<Socket>();
+  let accepted = 0;
+  let isSilent = false;
   const proxy = createServer((near) => {
+    accepted++;
     const { hostname, port } = new URL(line.target);
     const far = connect(Number(port), hostname);
     for (const socket of [near, far]) {
@@ -26,7 +35,11 @@ export async function cuttableLine(target: string): Promise<CuttableLine> {
         far.destroy();
       });
     }
-    near.pipe(far).pipe(near);
+    if (isSilent) {
+      near.resume();
+    } else {
+      near.pipe(far).pipe(near);
+    }
   });
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
@@ -38,7 +51,20 @@ export async function cuttableLine(target: string): Promise<CuttableLine> {
   const line: CuttableLine = {
     target,
     address: `127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    get accepted() {
+      return accepted;
+    },
     cut,
+    silence() {
+      isSilent = true;
+      for (const socket of sockets) {
+        socket.unpipe();
+        socket.resume();
+      }
+    },
+    restore() {
+      isSilent = false;
+    },
     async [Symbol.asyncDispose]() {
       cut();
       await new Promise((resolve) => proxy.close(resolve));

@@ -38,14 +38,16 @@ export class Registry {
   readonly renewals: RenewServerRequest[] = [];
   readonly events: RegistrationEvent[] = [];
   readonly worlds: ServedWorld[] = [];
-  /** Codes with which the next calls of each kind fail. */
-  readonly failures: { readonly register: Code[]; readonly renew: Code[] } = {
-    register: [],
-    renew: [],
-  };
+  /** Codes or errors with which the next calls of each kind fail. */
+  readonly failures: {
+    readonly register: (Code | ConnectError)[];
+    readonly renew: (Code | ConnectError)[];
+  } = { register: [], renew: [] };
   /** Milliseconds by which its clock is ahead of the server's; undefined if its answers have no time. */
   aheadMs: number | undefined = 0;
   lease: number | undefined = leaseMs;
+  /** The server's random number. At 1, each delay is as long as it may be. */
+  jitter = 1;
   jwks = "";
   readonly #epoch = 7n;
 
@@ -59,6 +61,7 @@ export class Registry {
       maxAgents: 12,
       worldTypes: ["gridworld"],
       time: this.time,
+      random: () => this.jitter,
       serverId: "server",
       onEvent: (event) => this.events.push(event),
     };
@@ -89,10 +92,10 @@ export class Registry {
   }
 
   #transport(name: string): Transport {
-    const fail = (codes: Code[]): void => {
-      const code = codes.shift();
-      if (code !== undefined) {
-        throw new ConnectError("no", code);
+    const fail = (failures: (Code | ConnectError)[]): void => {
+      const failure = failures.shift();
+      if (failure !== undefined) {
+        throw failure instanceof ConnectError ? failure : new ConnectError("no", failure);
       }
     };
     const terms = () => ({

@@ -20,7 +20,7 @@ import {
   toConnectError,
 } from "@dm-env-rpc/transport/internal";
 import { traceMetadata } from "@dm-env-rpc/transport/internal/tracing";
-import { Callers, type CallersOptions, isTransient, retryAfterMs } from "../callers.ts";
+import { Callers, type CallersOptions, isTransient, retryAfterMs, retryMs } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
 import type { TicketState } from "../model.ts";
 
@@ -149,7 +149,8 @@ export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmake
   readonly time?: TimeSource | undefined;
 }
 
-const retryMs = 250;
+/** Upper bounds of the first and of every delay after a failed call without `retry-after`. */
+const delays = { initialMs: 250, maxMs: 2_000 } as const;
 const defaultUnreachableMs = 60_000;
 
 /**
@@ -166,26 +167,26 @@ export function matchmakerClient(
   matchmakers: string | readonly string[],
   options: MatchmakerClientOptions = {},
 ): MatchmakerClient {
-  const { time = systemTime, ticketSecret = crypto.randomUUID() } = options;
+  const { time = systemTime, random, ticketSecret = crypto.randomUUID() } = options;
   const callers = new Callers(FrontendService, { ...options, matchmakers });
 
   /** Retries for `unreachableMs` while no matchmaker answers or has room. */
   const persist = async <T>(run: () => Promise<T>, find: FindOptions): Promise<T> => {
     const sinceMs = time.now();
-    for (;;) {
+    for (let failures = 1; ; failures++) {
       try {
         return await run();
       } catch (error) {
         const { signal, unreachableMs = defaultUnreachableMs } = find;
-        const roomMs = retryAfterMs(error);
-        if (signal?.aborted === true || (roomMs === undefined && !isTransient(error))) {
+        const isForLater = retryAfterMs(error) !== undefined || isTransient(error);
+        if (signal?.aborted === true || !isForLater) {
           throw error;
         }
         if (time.now() - sinceMs >= unreachableMs) {
           throw error;
         }
         callers.next();
-        await pause(time, roomMs ?? retryMs, signal);
+        await pause(time, retryMs(error, failures, { ...delays, random }), signal);
         signal?.throwIfAborted();
       }
     }

@@ -52,10 +52,9 @@ export interface DirectorContext {
   /**
    * Allocates a server for its first world.
    *
-   * @returns The reason why the server cannot be allocated now; undefined if the server is allocated, or
-   *   need not be.
+   * @returns True if the server is allocated, or need not be.
    */
-  allocate(server: ServerRecord): Promise<string | undefined>;
+  allocate(server: ServerRecord): Promise<boolean>;
   /** Requests a tick soon. */
   wake(): void;
 }

@@ -183,7 +183,9 @@ export class Director {
         !this.#tasks.isCooling(serverId) &&
         !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
-    await this.#step("matches", () => makeMatches(this.#context, placement, this.#runs));
+    await this.#step("matches", () =>
+      makeMatches(this.#context, placement, this.#runs, this.#tasks),
+    );
     await this.#step("spare worlds", () => precreate(this.#context, placement, this.#tasks));
     startCreates(this.#context, this.#tasks);
     startDestroys(this.#context, this.#tasks);

@@ -49,7 +49,8 @@ describe("one ticket-ended event is emitted for each ticket that ends", () => {
     server.createErrors.push(new DmEnvRpcError("INVALID_ARGUMENT", "there is no such map"));
     const ids = await fleet.tickets(2);
     await fleet.settle();
-    const reason = 'the world settings of profile "any" were refused: there is no such map';
+    const reason =
+      'the world settings of profile "any" were refused: there is no such map; choose another profile, or tell the operator of the matchmaker';
     expect(eventsOf(fleet, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
   });
 
@@ -63,7 +64,7 @@ describe("one ticket-ended event is emitted for each ticket that ends", () => {
     expect(eventsOf(fleet, "ticket-ended")).toEqual([]);
     await fleet.pass(2_000);
     const reason =
-      'a world for profile "any" could not be created in 2 attempts: the world did not start';
+      'a world for profile "any" could not be created in 2 attempts: the world did not start; create another ticket later';
     expect(eventsOf(fleet, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
   });
 

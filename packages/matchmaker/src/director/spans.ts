@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { parseAddress } from "@dm-env-rpc/transport";
 import { type TraceSpan, tracerOf } from "@dm-env-rpc/transport/internal/tracing";
 import type { Match, ServerRecord, Ticket } from "../model.ts";
 
@@ -47,13 +48,15 @@ export function conflict(): DmEnvRpcError {
 
 /** Starts the span in which a world is created on a server, for a match if there is one. */
 export function startCreateSpan(server: ServerRecord, match: Match | undefined): TraceSpan {
+  const { host, port } = parseAddress(server.address);
   return startSpan(createWorld, {
     kind: "client",
     parent: match?.traceparent,
     attributes: {
       "rpc.system.name": "dm_env_rpc",
       "rpc.method": createWorld,
-      "server.address": server.address,
+      "server.address": host,
+      "server.port": port,
       "dm_env_rpc.server.id": server.id,
     },
   });

@@ -220,6 +220,56 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     expect(await clientsOf(redis, /cmd=hmget/)).toEqual(readers);
   });
 
+  it("a store leaves connections and handshakes that get no answer, and continues when a new connection works", async () => {
+    await using line = await cuttableLine(redis.url);
+    const prefix = randomUUID();
+    await using other = await insist(() => redisStore({ url: redis.url, prefix }));
+    const losses: string[] = [];
+    await using store = await insist(() =>
+      redisStore({
+        url: `redis://${line.address}`,
+        prefix,
+        commandMs: 300,
+        pollMs: 3_600_000,
+        onError: ({ message }) => losses.push(message),
+      }),
+    );
+    await insist(() => store.commit([writeSecret("a", 0)]));
+    line.silence();
+    const calls = () => [
+      store.commit([writeSecret("b", 0)]),
+      store.read([{ kind: "secret", id: "a" }]),
+    ];
+    const unanswered = /does not answer: no answer within 300 ms/;
+    await Promise.all(calls().map((call) => expect(call).rejects.toThrow(unanswered)));
+    // Like a matchmaker, calls the store again and again, until handshakes have failed to be answered, too.
+    while (line.accepted < 8) {
+      await Promise.allSettled(calls());
+      await pause(systemTime, 20);
+    }
+    line.restore();
+    await insist(() => store.commit([writeSecret("b", 0)]));
+    const [entry] = await insist(() => store.read([{ kind: "secret", id: "a" }]));
+    expect(entry?.value).toEqual({ id: "a", value: "a" });
+    expect(losses).toContain("no answer within 300 ms");
+    // The connection for published messages, which sends no commands, is replaced, too.
+    let heard = 0;
+    store.onChange(() => heard++);
+    await expect
+      .poll(async () => {
+        await other.commit([writeSecret(randomUUID(), 0)]);
+        return heard;
+      })
+      .toBeGreaterThan(0);
+  });
+
+  it("a store that sends no commands pings each of its connections", async () => {
+    await using _store = await insist(() =>
+      redisStore({ url: redis.url, prefix: randomUUID(), commandMs: 500, pollMs: 3_600_000 }),
+    );
+    await expect.poll(() => clientsOf(redis, /cmd=ping/)).toHaveLength(3);
+  });
+
   it.each([
     ["restarted", () => redis.kill(), () => redis.start()],
     ["unreachable", async () => redis.freeze(), async () => redis.thaw()],
@@ -360,6 +410,7 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
       for (const kids of keys) {
         expect(kids).toContain(earlier);
       }
+      await expect.poll(async () => jwksOf(await three.terms(server))).toContain(earlier);
       await expect.poll(() => leaders(one, two, three)).toHaveLength(1);
       const events = [...one.events, ...two.events];
       expect(events.filter(({ kind }) => kind === "store-lost")).toHaveLength(2);
@@ -460,7 +511,12 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
     await configure(redis, { maxmemory: "1mb" });
     try {
       await expect(insist(() => one.frontend.createTicket({}))).rejects.toThrow(
-        /\[resource_exhausted\] Redis at \S+ has no memory left \(maxmemory\).*raise maxmemory/,
+        /\[resource_exhausted\] the matchmaker has no memory left for new tickets.*try again later/,
+      );
+      // Only the event names Redis and the remedy of its operator.
+      const failed = one.events.filter((event) => event.kind === "call-failed");
+      expect(failed.map(({ error }) => error.message)).toContainEqual(
+        expect.stringMatching(/^Redis at \S+ has no memory left \(maxmemory\).*raise maxmemory$/),
       );
       const { ticket } = await insist(() => one.frontend.cancelTicket({ ticketId: waiting }));
       expect(ticket?.state).toBe(TicketState.CANCELLED);

@@ -46,6 +46,7 @@ export interface RedisLinkOptions {
   readonly prepare: Prepare;
   readonly channel: string;
   readonly connectMs: number;
+  /** Time limit of a command, and the interval of the pings to each connection. */
   readonly commandMs: number;
   /** Called when a message was published, or may have been published during a disconnection. */
   readonly onNews: () => void;
@@ -76,10 +77,13 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
       commandsQueueMaxLength: maxWaitingCommands,
       // `inTime` limits the time of a command. The client's own limit would create an AbortSignal for each command.
       commandOptions: { timeout: 0 },
-      pingInterval: 10_000,
+      pingInterval: commandMs,
       socket: {
         ...(url.startsWith("rediss:") ? { tls: true, ...socketTls(tls) } : {}),
         connectTimeout: connectMs,
+        // Limits a handshake, and a ping on a connection that sends nothing else. Each write starts this time anew, so a
+        // command that gets no answer needs `reconnect`.
+        socketTimeout: 2 * commandMs,
         reconnectStrategy: (retries) =>
           isLasting && Math.min(20 * 2 ** Math.min(retries, 10), maxReconnectMs),
       },
@@ -120,9 +124,23 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   }
   isLasting = true;
 
+  /**
+   * Replaces a connection that does not answer. If its host is gone, the kernel would keep the connection for many
+   * minutes.
+   */
+  const reconnect = (connection: typeof client, late: Error): void => {
+    if (!isLasting || !connection.isReady) {
+      return;
+    }
+    connection.destroy();
+    connection.emit("error", late);
+    // Failed attempts are reported as errors and repeated, until the link is closed.
+    connection.connect().catch(() => {});
+  };
   const send = async (args: readonly string[], connection = client): Promise<Reply> => {
     try {
-      return (await inTime(connection.sendCommand([...args]), commandMs)) as Reply;
+      const answer = connection.sendCommand<Reply>([...args]);
+      return await inTime(answer, commandMs, (late) => reconnect(connection, late));
     } catch (error) {
       if (isReply(error, "NOSCRIPT")) {
         throw error;
@@ -280,10 +298,18 @@ function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, "//");
 }
 
-async function inTime<T>(promise: Promise<T>, ms: number): Promise<T> {
+async function inTime<T>(
+  promise: Promise<T>,
+  ms: number,
+  onLate: (late: Error) => void = () => {},
+): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ms} ms`)), ms);
+    timer = setTimeout(() => {
+      const error = new Error(`no answer within ${ms} ms`);
+      reject(error);
+      onLate(error);
+    }, ms);
   });
   try {
     return await Promise.race([promise, late]);

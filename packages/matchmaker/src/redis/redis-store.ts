@@ -43,7 +43,10 @@ export interface RedisStoreOptions {
   readonly prefix?: string | undefined;
   /** Time limit of the first connection, in ms. Default 5,000. */
   readonly connectMs?: number | undefined;
-  /** Time limit of a command, in ms. Default 3,000. */
+  /**
+   * Time limit of a command, in ms. A connection on which a command takes longer is replaced: its Redis may be
+   * unreachable, and the address may lead to another one. Default 3,000.
+   */
   readonly commandMs?: number | undefined;
   /** Interval of polling for changes, in ms: a notification may be lost. Default 1,000. */
   readonly pollMs?: number | undefined;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { address, leaseMs, Registry } from "../../testing/registry.ts";
 import { startMs } from "../../testing/start-ms.ts";
@@ -187,24 +187,85 @@ describe("a registration", () => {
     expect(reports.slice(-3)).toEqual([["one"], ["one"], []]);
   });
 
-  it("tries the next matchmaker after half a second if the current one does not answer", async () => {
+  it("tries the next matchmaker if the current one does not answer, with a growing delay of at most 2 s", async () => {
     const registry = new Registry();
-    registry.failures.register.push(Code.Unavailable, Code.Unavailable);
+    const { register: failing } = registry.failures;
+    failing.push(Code.Unavailable, Code.Unavailable, Code.Unavailable, Code.DeadlineExceeded);
     await using registration = registry.open();
-    await registry.pass(499);
-    expect(registry.asked).toEqual(["a: register"]);
-    await registry.pass(1);
-    expect(registry.asked).toEqual(["a: register", "b: register"]);
-    await registry.pass(500);
+    const asked = ["a: register"];
+    for (const [waitMs, next] of [
+      [500, "b"],
+      [1_000, "a"],
+      [2_000, "b"],
+      [2_000, "a"],
+    ] as const) {
+      await registry.pass(waitMs - 1);
+      expect(registry.asked).toEqual(asked);
+      await registry.pass(1);
+      asked.push(`${next}: register`);
+      expect(registry.asked).toEqual(asked);
+    }
     await registration.registered;
-    expect(registry.asked).toEqual(["a: register", "b: register", "a: register"]);
     expect(registry.events).toMatchObject([
       { kind: "failed", matchmaker: "a.test:1", error: { code: "UNAVAILABLE" } },
       { kind: "failed", matchmaker: "b.test:1" },
+      { kind: "failed", matchmaker: "a.test:1" },
+      { kind: "failed", matchmaker: "b.test:1" },
       { kind: "registered", matchmaker: "a.test:1" },
     ]);
-    expect(registry.registrations.map(({ reportNumber }) => reportNumber)).toEqual([1n, 2n, 3n]);
+    expect(registry.registrations.map(({ reportNumber }) => reportNumber)).toEqual([
+      1n,
+      2n,
+      3n,
+      4n,
+      5n,
+    ]);
+    // After an answer, the delays start over.
+    registry.failures.renew.push(Code.Unavailable);
+    registration.changed();
+    await registry.pass(50);
+    expect(registry.renewals).toHaveLength(1);
+    await registry.pass(499);
+    expect(registry.renewals).toHaveLength(1);
+    await registry.pass(1);
+    expect(registry.renewals).toHaveLength(2);
   });
+
+  it.each([
+    [0, 5_000],
+    [1, 10_000],
+  ])(
+    "waits for the retry-after of a matchmaker without room, with a jitter of %d for %i ms",
+    async (jitter, waitMs) => {
+      const registry = new Registry();
+      registry.jitter = jitter;
+      const headers = { "retry-after": "5" };
+      const full = new ConnectError("too many servers", Code.ResourceExhausted, headers);
+      registry.failures.register.push(full, full);
+      await using registration = registry.open();
+      for (const attempts of [1, 2]) {
+        await registry.pass(waitMs - 1);
+        expect(registry.asked).toHaveLength(attempts);
+        await registry.pass(1);
+        expect(registry.asked).toHaveLength(attempts + 1);
+      }
+      await registration.registered;
+    },
+  );
+
+  it.each([Code.Unavailable, Code.AlreadyExists])(
+    "waits at least half as long as it may after code %i, so that servers call again at different times",
+    async (code) => {
+      const registry = new Registry();
+      registry.jitter = 0;
+      registry.failures.register.push(code);
+      await using registration = registry.open();
+      await registry.pass(249);
+      expect(registry.asked).toHaveLength(1);
+      await registry.pass(1);
+      await registration.registered;
+    },
+  );
 
   it.each([Code.NotFound, Code.FailedPrecondition, Code.AlreadyExists])(
     "that is refused with code %i retries the same matchmaker with a growing delay of at most 5 s",

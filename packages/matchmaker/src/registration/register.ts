@@ -9,7 +9,7 @@ import {
   type TimeSource,
   toError,
 } from "@dm-env-rpc/transport/internal";
-import { Callers, type CallersOptions, isTransient } from "../callers.ts";
+import { Callers, type CallersOptions, isTransient, retryMs } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { eventLoopMeter } from "./load-meter.ts";
@@ -92,9 +92,12 @@ export interface Registration extends AsyncDisposable {
 
 /** Least time between two reports. Changes during this time are reported together. */
 const leastMs = 50;
-const retryMs = 500;
-/** Longest delay between the attempts of a refused server. */
-const maxRetryMs = 5_000;
+/** Upper bound of the first delay after a failed call; it doubles with each further failure in a row. */
+const initialMs = 500;
+/** Longest delay after a refusal without `retry-after`. */
+const maxRefusedMs = 5_000;
+/** Longest delay before the next matchmaker is called. Several delays fit in a lease, so that the lease is not lost. */
+const maxUnansweredMs = 2_000;
 
 /** Codes with which a matchmaker refuses to register a server, or to renew its lease. */
 const refused: ReadonlySet<Code> = new Set([
@@ -118,7 +121,12 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
  */
 export function register(options: RegistrationOptions): Registration {
-  const { time = systemTime, serverId = crypto.randomUUID(), onEvent = () => {} } = options;
+  const {
+    time = systemTime,
+    serverId = crypto.randomUUID(),
+    random = Math.random,
+    onEvent = () => {},
+  } = options;
   /** Only this process and the matchmaker know the secret. So no other process can act as this server. */
   const serverSecret = crypto.randomUUID();
   const usesTokens = options.joinTokens ?? true;
@@ -133,6 +141,8 @@ export function register(options: RegistrationOptions): Registration {
   let sinceMs = 0;
   /** Consecutive refusals. A lease that is lost earlier than `leaseMs` after it was granted counts as a refusal. */
   let refusals = 0;
+  /** Consecutive calls that no matchmaker has answered, or that failed for lack of room. */
+  let failures = 0;
   /** Number of reports so far. */
   let reports = 0n;
   let isDraining = false;
@@ -259,9 +269,12 @@ export function register(options: RegistrationOptions): Registration {
         onEvent({ kind: "failed", matchmaker: callers.name, error: fromCallError(error) });
         if (!refused.has(ConnectError.from(error).code)) {
           callers.next();
-          await pause(time, retryMs, ended.signal);
+          failures += 1;
+          const delay = { initialMs, maxMs: maxUnansweredMs, random };
+          await pause(time, retryMs(error, failures, delay), ended.signal);
           continue;
         }
+        failures = 0;
         const wasHeld = epoch !== undefined && time.now() - sinceMs >= leaseMs;
         epoch = undefined;
         refusals = wasHeld ? 0 : refusals + 1;
@@ -269,10 +282,11 @@ export function register(options: RegistrationOptions): Registration {
         if (wasHeld) {
           continue;
         }
-        const backoffMs = Math.min(retryMs * 2 ** (refusals - 1), maxRetryMs);
-        await pause(time, backoffMs, ended.signal);
+        const delay = { initialMs, maxMs: maxRefusedMs, random };
+        await pause(time, retryMs(error, refusals, delay), ended.signal);
         continue;
       }
+      failures = 0;
       await pause(time, leastMs, ended.signal);
       if (isDue || ended.signal.aborted) {
         continue;

@@ -59,6 +59,23 @@ it("a seat that its world holds is taken one more time, even with an expired tok
   await expect(seats.take("two", "world")).rejects.toThrow(/expired/);
 });
 
+it("the error of a token whose agent is still in the world says how long to try again, and after it has left, to create another ticket", async () => {
+  const { seats } = open();
+  const seat = await seats.take("one", "world");
+  await expect(seats.take("one", "world")).rejects.toMatchObject({
+    code: "PERMISSION_DENIED",
+    message: expect.stringMatching(
+      /has been taken by an agent that is still in the world; if that agent has lost its connection, try again for a minute, .*; otherwise create another ticket$/,
+    ),
+  });
+  seat.hold();
+  const back = await seats.take("one", "world");
+  back.leave();
+  await expect(seats.take("one", "world")).rejects.toThrow(
+    /received a token whose seat has been taken; create another ticket$/,
+  );
+});
+
 it("an agent that leaves twice is counted once, and onChange is called once for each change", async () => {
   const { seats, changes } = open();
   const seat = await seats.take("one", "world");

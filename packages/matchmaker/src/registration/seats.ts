@@ -139,10 +139,7 @@ export function createSeats(
       const claims = await verifier.join(token, worldName, isHeld);
       // Without an await from here on, only one of two agents with the same token can take the seat.
       if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
-        throw new DmEnvRpcError(
-          "PERMISSION_DENIED",
-          "join token: expected a token whose seat is free, received a token whose seat has been taken; create another ticket",
-        );
+        throw takenSeat(inside.get(worldName)?.has(claims.seatId) === true);
       }
       taken.add(claims.seatId, claims.expiresMs);
       const world = inside.get(worldName) ?? new Map<string, Holder>();
@@ -206,4 +203,23 @@ export function createSeats(
       }
     },
   };
+}
+
+/**
+ * Creates the error for a token whose seat is not free.
+ *
+ * @param isInside True if the seat's agent has not left the world, as far as the server knows: the server may not have
+ *   noticed yet that the agent's connection is lost.
+ */
+function takenSeat(isInside: boolean): DmEnvRpcError {
+  const [holder, remedy] = isInside
+    ? [
+        " by an agent that is still in the world",
+        "if that agent has lost its connection, try again for a minute, until the server has noticed that (by default after at most 60 s, twice its pingIntervalMs) and a world with onDrop holds the seat; otherwise create another ticket",
+      ]
+    : ["", "create another ticket"];
+  return new DmEnvRpcError(
+    "PERMISSION_DENIED",
+    `join token: expected a token whose seat is free, received a token whose seat has been taken${holder}; ${remedy}`,
+  );
 }

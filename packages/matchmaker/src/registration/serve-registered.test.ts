@@ -159,6 +159,7 @@ describe("an address that two servers register with", () => {
     await using _second = await serveCounting(served.url, {
       address: first.server.url,
       time,
+      random: () => 1,
       onEvent: (event) => faults.push(event.kind === "failed" ? event.error.message : event.kind),
     });
     await expect.poll(() => pauses.length).toBeGreaterThan(5);

@@ -144,6 +144,27 @@ it("a list that fits one page has no next page, and the default page has 100 ite
   expect((await fleet.admin.listTickets({ pageSize: 1_000 })).tickets).toHaveLength(101);
 });
 
+it("the pages of a list have each item once, in order, whatever the order in which the items were created", async () => {
+  await using fleet = await Fleet.open();
+  const sorted = Array.from({ length: 40 }, (_, index) => `t${10 + index}`);
+  // 7 and 40 have no common divisor.
+  const created = sorted.map((_, index) => sorted[(index * 7) % sorted.length] ?? "");
+  for (const ticketId of [...created.slice(20), ...created.slice(0, 20).reverse()]) {
+    await fleet.frontend.createTicket({ ticketId });
+  }
+  const listed: string[] = [];
+  const sizes: number[] = [];
+  let pageToken = "";
+  do {
+    const page = await fleet.admin.listTickets({ pageSize: 3, pageToken });
+    listed.push(...page.tickets.map(({ id }) => id));
+    sizes.push(page.tickets.length);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  expect(listed).toEqual(sorted);
+  expect(sizes).toEqual([...Array.from({ length: 13 }, () => 3), 1]);
+});
+
 it("profiles are put, read, replaced and deleted, and a profile past maxProfiles is refused", async () => {
   await using fleet = await Fleet.open({ settings: { maxProfiles: 2 } });
   const { admin } = fleet;

@@ -35,31 +35,64 @@ export interface AdminContext extends ServiceContext {
 const defaultPageSize = 100;
 const maxPageSize = 1_000;
 
+/**
+ * The first of many ids, in order. It keeps at most twice as many ids as requested, so a page of a long table needs no sort
+ * of the whole table.
+ */
+class FirstIds {
+  readonly #count: number;
+  #ids: string[] = [];
+  /** Ids from this one on are not among the first. */
+  #end: string | undefined;
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  /** Returns false if enough smaller ids were added. */
+  mayAdd(id: string): boolean {
+    return this.#end === undefined || id < this.#end;
+  }
+
+  add(id: string): void {
+    this.#ids.push(id);
+    if (this.#ids.length >= 2 * this.#count) {
+      this.#ids = this.ids;
+      this.#end = this.#ids.at(-1);
+    }
+  }
+
+  get ids(): string[] {
+    return this.#ids.sort().slice(0, this.#count);
+  }
+}
+
 /** The service for operators. */
 export function adminService(context: AdminContext): ServiceImpl<typeof AdminService> {
   const { replica, matchIndex } = context;
   const page = <K extends Kind, T>(
     kind: K,
     { pageSize, pageToken }: { readonly pageSize: number; readonly pageToken: string },
-    make: (record: Records[K]) => T | undefined,
+    make: (record: Records[K]) => T,
+    accepts: (record: Records[K]) => boolean = () => true,
   ): { readonly items: T[]; readonly nextPageToken: string } => {
     if (pageSize > maxPageSize) {
       throw invalid("page_size", `at most ${maxPageSize}`, String(pageSize));
     }
     const size = pageSize === 0 ? defaultPageSize : pageSize;
-    const items: T[] = [];
-    const ids = [...replica.table(kind).keys()].filter((id) => id > pageToken).sort();
-    for (const [index, id] of ids.entries()) {
-      const record = replica.get(kind, id)?.value;
-      const item = record === undefined ? undefined : make(record);
-      if (item !== undefined) {
-        items.push(item);
-      }
-      if (items.length === size && index + 1 < ids.length) {
-        return { items, nextPageToken: id };
+    const table = replica.table(kind);
+    const page = new FirstIds(size + 1);
+    for (const [id, { value }] of table) {
+      if (id > pageToken && page.mayAdd(id) && accepts(value)) {
+        page.add(id);
       }
     }
-    return { items, nextPageToken: "" };
+    const ids = page.ids;
+    const items = ids.slice(0, size).flatMap((id) => {
+      const record = table.get(id);
+      return record === undefined ? [] : [make(record.value)];
+    });
+    return { items, nextPageToken: ids.length > size ? (ids[size - 1] ?? "") : "" };
   };
   return {
     async putProfile({ profile }) {
@@ -106,18 +139,21 @@ export function adminService(context: AdminContext): ServiceImpl<typeof AdminSer
     },
     listTickets(request) {
       const { state } = request;
-      const { items, nextPageToken } = page("ticket", request, (ticket) =>
-        state === TicketState.UNSPECIFIED || ticketStates[ticket.state] === state
-          ? ticketMessage(ticket)
-          : undefined,
+      const { items, nextPageToken } = page(
+        "ticket",
+        request,
+        (ticket) => ticketMessage(ticket),
+        (ticket) => state === TicketState.UNSPECIFIED || ticketStates[ticket.state] === state,
       );
       return { tickets: items, nextPageToken };
     },
     listBackfills(request) {
-      const { items, nextPageToken } = page("match", request, (match) =>
-        match.vacancies.length > 0 && matchIndex.profiles.get(match.profile)?.backfill === true
-          ? backfillMessage(match)
-          : undefined,
+      const { items, nextPageToken } = page(
+        "match",
+        request,
+        backfillMessage,
+        ({ vacancies, profile }) =>
+          vacancies.length > 0 && matchIndex.profiles.get(profile)?.backfill === true,
       );
       return { backfills: items, nextPageToken };
     },

@@ -221,6 +221,7 @@ describe("the calls of a listener", () => {
   const create = "/matchmaker.v1.FrontendService/CreateTicket";
   const register = "/matchmaker.v1.RegistryService/RegisterServer";
   const health = "/grpc.health.v1.Health/Check";
+  const reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
   /** Admits calls by path and IP address. */
   function listener(settings: Partial<MatchmakerSettings>) {
@@ -229,6 +230,7 @@ describe("the calls of a listener", () => {
       admit({
         path,
         peer: { address: `${host}:5000`, metadata: new Map(), certificate: undefined },
+        refused: () => {},
       });
   }
 
@@ -236,10 +238,9 @@ describe("the calls of a listener", () => {
     ["watches", watch, "maxWatches"],
     ["other calls of agents", create, "maxCalls"],
     ["calls of servers", register, "reservedCalls"],
-    ["health checks", health, "reservedCalls"],
   ] as const)("have a limit on %s; ended calls do not count", (_, path, limit) => {
     const admit = listener({ maxWatches: 9, maxCalls: 9, reservedCalls: 9, [limit]: 3 });
-    const others = [watch, create, register].filter((other) => other !== path && path !== health);
+    const others = [watch, create, register, health].filter((other) => other !== path);
     for (let round = 0; round < 2; round++) {
       const open = [1, 2, 3].map((host) => admit(path, `10.0.0.${host}`));
       expect(() => admit(path, "10.0.0.4")).toThrow(`at most 3 at a time`);
@@ -280,6 +281,49 @@ describe("the calls of a listener", () => {
     },
   );
 
+  it("of health and reflection have their own room, and dozens of addresses cannot use it up", () => {
+    const admit = listener({ maxCallsPerCaller: 1, maxCallsPerSecond: 1_000 });
+    const open = (host: number): number => {
+      for (let count = 0; ; count++) {
+        try {
+          admit(count % 2 === 0 ? health : reflection, `10.0.0.${host}`);
+        } catch (error) {
+          expect(String(error)).toMatch(
+            /too many calls of health and reflection: .* from one address/,
+          );
+          return count;
+        }
+      }
+    };
+    expect(open(0)).toBe(16);
+    for (let host = 1; host < 100; host++) {
+      expect(open(host)).toBeGreaterThan(0);
+    }
+    for (const path of [watch, create, register]) {
+      admit(path);
+    }
+  });
+
+  it("of health and reflection leave room as soon as they end", () => {
+    const admit = listener({});
+    const open = Array.from({ length: 16 }, () => admit(health));
+    for (let round = 0; round < 3; round++) {
+      expect(() => admit(health)).toThrow("expected at most 16 from one address");
+      open.shift()?.();
+      open.push(admit(health));
+    }
+  });
+
+  it("of health use a rate of their own", () => {
+    const admit = listener({ maxCallsPerSecond: 1 });
+    for (let count = 0; count < 4; count++) {
+      admit(health)();
+    }
+    expect(() => admit(health)).toThrow("(limit: maxCallsPerSecond)");
+    admit(health, "10.0.0.2")();
+    admit(create)();
+  });
+
   it("do not count towards maxCalls if they are refused by maxCallsPerCaller", () => {
     const admit = listener({ maxCalls: 3, maxCallsPerCaller: 1 });
     admit(create);
@@ -295,7 +339,7 @@ describe("the calls of a listener", () => {
     [7, 1],
     [8, 1],
     [16, 2],
-    [31, 3],
+    [31, 4],
   ])(
     "are limited while their requests are unread: a reserve of %i calls admits at most %i from one network",
     (reservedCalls, most) => {
@@ -315,6 +359,24 @@ describe("the calls of a listener", () => {
     },
   );
 
+  it("do not fill the reserve while their requests are unread, even from dozens of addresses", () => {
+    const admit = listener({ reservedCalls: 100 });
+    const open = (host: number): number => {
+      for (let count = 0; ; count++) {
+        try {
+          admit(register, `10.0.0.${host}`);
+        } catch (error) {
+          expect(String(error)).toMatch(/with incomplete requests: .* \(limit: reservedCalls\)/);
+          return count;
+        }
+      }
+    };
+    expect(open(0)).toBe(12);
+    for (let host = 1; host < 24; host++) {
+      expect(open(host)).toBeGreaterThan(0);
+    }
+  });
+
   it("do not count as unread requests if they are refused by maxCallsPerCaller", () => {
     const admit = listener({ reservedCalls: 16, maxCallsPerCaller: 1 });
     const end = admit(register);
@@ -333,7 +395,7 @@ describe("the calls of a listener", () => {
     const peer = { address: "unknown", metadata: new Map(), certificate: undefined };
     for (const path of [create, register]) {
       for (let call = 0; call < 3; call++) {
-        admit({ path, peer });
+        admit({ path, peer, refused: () => {} });
       }
     }
   });
@@ -425,11 +487,11 @@ it("a request that has been read no longer counts as unread, even before it is a
 it("a caller that has used up its rate is remembered among ten thousand others", async () => {
   const time = manualTime();
   const admission = new Admission(settingsFrom({ maxCallsPerSecond: 1 }), time);
-  const interceptors = [requireCallerRole(byName, ["agent"]), admission.interceptor];
+  const requestGate = admission.gate(requireCallerRole(byName, ["agent"]));
   const { cancelTicket } = createClient(
     FrontendService,
     createRouterTransport(({ service }) => service(FrontendService, { cancelTicket: () => ({}) }), {
-      router: { interceptors },
+      router: { requestGate },
     }),
   );
   const call = (name: string) => cancelTicket({}, { headers: { name } });

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Interceptor } from "@connectrpc/connect";
-import { FrontendService } from "@dm-env-rpc/protocol/matchmaker";
+import type { HandlerContext, Interceptor } from "@connectrpc/connect";
+import { Health } from "@dm-env-rpc/protocol/health";
+import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { type ListenOptions, type Peer, peerOfCall, type RouteCall } from "@dm-env-rpc/transport";
 import { Counts, networkOf, type TimeSource, TokenBuckets } from "@dm-env-rpc/transport/internal";
-import { overloaded } from "../errors.ts";
+import { overloaded, toConnectError } from "../errors.ts";
 import type { MatchmakerSettings } from "../settings.ts";
-import { type Caller, callerOf } from "./authorize.ts";
+import { type Caller, type CheckCaller, callerOf } from "./authorize.ts";
 
 /**
  * Kinds of call with a limit each, so that no kind uses up the room of the others: watches of
- * tickets, other calls of agents, and the calls of servers, operators and health checks.
+ * tickets, other calls of agents, and the calls of servers and operators. Health and reflection, which
+ * anyone may call, have `maxOpenCalls`.
  */
 type Pool = "watches" | "calls" | "reserved";
 
@@ -22,14 +24,27 @@ const limits = {
 /** A call that the listener has admitted. */
 interface Admitted {
   readonly pool: Pool;
+  /** True once the gate has accepted the call, or if its service has no gate. */
+  isAccepted: boolean;
   hasEnded: boolean;
   /** Ends the call's use of its caller's limits; does nothing for a caller without limits. */
   credit: () => void;
   /** Stops counting the call as unread for its network; does nothing if its pool is not `reserved`. */
   hasBeenRead: () => void;
+  /** Stops counting the call. Idempotent. */
+  readonly end: () => void;
 }
 
-/** Share of the reserve that the unread requests of one network may use. */
+/** Maximum number of concurrent calls of health and reflection. */
+export const maxOpenCalls = 512;
+
+/**
+ * Share of the free calls of health and reflection that one network may use. The fewer are free, the fewer one
+ * network may use, so that only a hundred networks together could use up all of them.
+ */
+const openShare = 1 / 32;
+
+/** Share of the free calls of the reserve that one network may use for requests that have not been read. */
 const unreadShare = 1 / 8;
 
 /**
@@ -45,8 +60,8 @@ export function callerKey(caller: Caller | undefined, { address }: Peer): string
 }
 
 /**
- * Limits the concurrent calls and the call rate of each caller. A call uses the limits of its network until its
- * request has been read and `authorize` has answered, then the limits of its caller.
+ * Limits the concurrent calls and the call rate of each caller. A call uses the limits of its network until
+ * `authorize` has answered, then the limits of its caller.
  */
 export class Admission {
   readonly #settings: MatchmakerSettings;
@@ -61,6 +76,9 @@ export class Admission {
   readonly #rates: TokenBuckets;
   /** Calls in the reserve whose requests have not been read, by network. */
   readonly #unread = new Counts<string>();
+  /** Open calls of health and reflection, in total and by network. */
+  #openCalls = 0;
+  readonly #openByNetwork = new Counts<string>();
 
   constructor(settings: MatchmakerSettings, time: TimeSource) {
     this.#settings = settings;
@@ -73,7 +91,11 @@ export class Admission {
    * @returns A function that ends the call.
    * @throws ConnectError RESOURCE_EXHAUSTED with the metadata `retry-after`.
    */
-  readonly admit: NonNullable<ListenOptions["onCall"]> = ({ path, peer }: RouteCall) => {
+  readonly admit: NonNullable<ListenOptions["onCall"]> = ({ path, peer, refused }: RouteCall) => {
+    const service = serviceOf(path);
+    if (isOpen(service)) {
+      return this.#admitOpen(peer);
+    }
     const pool = poolOf(path);
     const [most] = limits[pool];
     if (this.#open[pool] >= this.#settings[most]) {
@@ -81,7 +103,22 @@ export class Admission {
         `too many ${nouns[pool]}: expected at most ${this.#settings[most]} at a time; try again later (limit: ${most})`,
       );
     }
-    const call: Admitted = { pool, hasEnded: false, credit: () => {}, hasBeenRead: () => {} };
+    const call: Admitted = {
+      pool,
+      isAccepted: !gated.has(service),
+      hasEnded: false,
+      credit: () => {},
+      hasBeenRead: () => {},
+      end: () => {
+        if (call.hasEnded) {
+          return;
+        }
+        call.hasEnded = true;
+        call.hasBeenRead();
+        this.#open[pool] -= 1;
+        call.credit();
+      },
+    };
     const network = callerKey(undefined, peer);
     if (pool === "reserved" && network !== undefined) {
       call.hasBeenRead = this.#countUnread(network);
@@ -95,33 +132,75 @@ export class Admission {
     this.#open[pool] += 1;
     this.#admitted.set(peer, call);
     return () => {
-      call.hasEnded = true;
-      call.hasBeenRead();
-      this.#open[pool] -= 1;
-      call.credit();
+      call.end();
+      // Also if the call ended before the gate, because its content type is unknown or its caller cancelled it.
+      if (!call.isAccepted) {
+        refused();
+      }
     };
   };
 
   /**
-   * Applies the limits of a call's caller once the caller is identified. The calls of a caller that
-   * `authorize` identifies as an operator or a server have no limits per caller.
+   * Creates the `requestGate` of a service. It checks the caller of a call and applies the caller's limits before
+   * the request is read. A caller that the check refuses uses the rate of its network. The calls of a caller
+   * that `authorize` identifies as an operator or a server have no limits per caller.
    */
+  gate(checkCaller: CheckCaller): (call: HandlerContext) => Promise<void> {
+    return async (context) => {
+      const peer = peerOfCall(context.values);
+      const call = this.#admitted.get(peer);
+      try {
+        await this.#check(context, checkCaller, peer);
+        const caller = callerOf(context);
+        const isTrusted = caller?.roles.some((role) => role !== "agent") ?? false;
+        const key = isTrusted ? undefined : callerKey(caller, peer);
+        this.#spend(key);
+        if (call?.hasEnded === false) {
+          call.credit();
+          this.#charge(call, key);
+          call.isAccepted = true;
+        }
+      } catch (error) {
+        // The caller may keep the call open for a while, because its request has not ended.
+        call?.end();
+        throw toConnectError(error);
+      }
+    };
+  }
+
+  /** Notes that the request of a call has been read. */
   readonly interceptor: Interceptor = (next) => async (request) => {
-    const peer = peerOfCall(request.contextValues);
-    const caller = callerOf({ values: request.contextValues });
-    const isTrusted = caller?.roles.some((role) => role !== "agent") ?? false;
-    const key = isTrusted ? undefined : callerKey(caller, peer);
-    if (key !== undefined) {
-      this.#spend(key);
-    }
-    const call = this.#admitted.get(peer);
-    call?.hasBeenRead();
-    if (call?.hasEnded === false) {
-      call.credit();
-      this.#charge(call, key);
-    }
+    this.#admitted.get(peerOfCall(request.contextValues))?.hasBeenRead();
     return await next(request);
   };
+
+  async #check(context: HandlerContext, checkCaller: CheckCaller, peer: Peer): Promise<void> {
+    try {
+      await checkCaller(context);
+    } catch (refusal) {
+      this.#spend(callerKey(undefined, peer));
+      throw refusal;
+    }
+  }
+
+  #admitOpen(peer: Peer): () => void {
+    const network = networkOf(peer.address);
+    // Separate from the rate of agents and servers in the network, so that they do not stop health checks.
+    this.#spend(`open ${network}`);
+    const free = maxOpenCalls - this.#openCalls;
+    const most = Math.ceil(free * openShare);
+    if (this.#openByNetwork.of(network) >= most) {
+      throw overloaded(
+        `too many calls of health and reflection: expected at most ${most} from one address while ${free} of ${maxOpenCalls} are free; end some, or try again later`,
+      );
+    }
+    this.#openCalls += 1;
+    const uncount = this.#openByNetwork.add(network);
+    return () => {
+      this.#openCalls -= 1;
+      uncount();
+    };
+  }
 
   /**
    * Keeps a few networks from filling the reserve with calls whose requests have not been read.
@@ -129,10 +208,10 @@ export class Admission {
    * @returns A function to call once the request has been read, or the call has ended. Idempotent.
    */
   #countUnread(network: string): () => void {
-    const most = Math.max(1, Math.floor(this.#settings.reservedCalls * unreadShare));
+    const most = Math.ceil((this.#settings.reservedCalls - this.#open.reserved) * unreadShare);
     if (this.#unread.of(network) >= most) {
       throw overloaded(
-        `too many calls of servers and operators with incomplete requests: expected at most ${most} from one address, an eighth of reservedCalls; send the rest of some requests first (limit: reservedCalls)`,
+        `too many calls of servers and operators with incomplete requests: expected at most ${most} from one address, an eighth of the free calls; send the rest of some requests first (limit: reservedCalls)`,
       );
     }
     return this.#unread.add(network);
@@ -152,8 +231,8 @@ export class Admission {
     call.credit = open.add(key);
   }
 
-  #spend(key: string): void {
-    if (!this.#rates.take(key)) {
+  #spend(key: string | undefined): void {
+    if (key !== undefined && !this.#rates.take(key)) {
       throw overloaded(
         `too many calls: expected at most ${this.#settings.maxCallsPerSecond} per second of one caller, in bursts of at most ${this.#rates.burst}; call less often (limit: maxCallsPerSecond)`,
         // Every caller earns at least one call per second.
@@ -168,6 +247,20 @@ const nouns: Readonly<Record<Pool, string>> = {
   calls: "calls of agents",
   reserved: "calls of servers and operators",
 };
+
+/** The services whose calls pass a gate. */
+const gated: ReadonlySet<string> = new Set(
+  [FrontendService, RegistryService, AdminService].map(({ typeName }) => typeName),
+);
+
+function serviceOf(path: string): string {
+  return path.slice(1, path.lastIndexOf("/"));
+}
+
+/** Returns true for a call of health or reflection. */
+function isOpen(service: string): boolean {
+  return service === Health.typeName || service.startsWith("grpc.reflection.");
+}
 
 function poolOf(path: string): Pool {
   const { typeName, method } = FrontendService;

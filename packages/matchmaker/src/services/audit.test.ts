@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import { as } from "../../testing/callers.ts";
 import { Fleet, profile } from "../../testing/fleet.ts";
+import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const byName: AuthorizeCall = ({ metadata }) => {
@@ -34,6 +35,8 @@ it("each operator call emits an event with the caller, the call and its result",
   await watch[Symbol.asyncIterator]().next();
   stop.abort();
   await fleet.frontend.createTicket({ ticketId: "t" }, as("bob"));
+  const follow = fleet.frontend.watchTicket({ ticketId: "t" }, as("ann"));
+  await follow[Symbol.asyncIterator]().next();
   await fleet.frontend.cancelTicket({ ticketId: "t" }, as("ann"));
   const who = "certificate CN=ann";
   expect(auditOf(fleet)).toEqual([
@@ -43,6 +46,7 @@ it("each operator call emits an event with the caller, the call and its result",
     [who, "ListServers", "", "OK"],
     [who, "DrainServer", "a", "NOT_FOUND"],
     [who, "Watch", "", "OK"],
+    [who, "WatchTicket", "t", "OK"],
     [who, "CancelTicket", "t", "OK"],
   ]);
 });
@@ -54,9 +58,22 @@ it("calls of agents, and calls that were refused for their role, are not audited
   expect(auditOf(fleet)).toEqual([]);
 });
 
-it("without authorize, calls of the admin service are audited with the caller's address", async () => {
+it("without authorize, calls of the admin service, and drains of a server without its secret, are audited with the caller's address", async () => {
   await using fleet = await Fleet.open();
   await fleet.admin.listProfiles({});
   await fleet.frontend.createTicket({});
-  expect(auditOf(fleet)).toEqual([[expect.any(String), "ListProfiles", "", "OK"]]);
+  const { address } = fleet.servers.add(new SimulatedServer("a"));
+  const capacity = { maxWorlds: 1, maxAgents: 2 };
+  const server = { serverId: "a", serverSecret: "known to the server alone" };
+  await fleet.registry.registerServer({ ...server, address, capacity, worldTypes: ["gridworld"] });
+  await fleet.registry.drainServer(server);
+  await fleet.registry.drainServer({ serverId: "a" });
+  await fleet.registry.deregisterServer({ serverId: "a" });
+  await fleet.registry.deregisterServer(server);
+  const who = expect.any(String);
+  expect(auditOf(fleet)).toEqual([
+    [who, "ListProfiles", "", "OK"],
+    [who, "DrainServer", "a", "OK"],
+    [who, "DeregisterServer", "a", "OK"],
+  ]);
 });

@@ -1,45 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
-import { AdminService } from "@dm-env-rpc/protocol/matchmaker";
+import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
+import { AdminService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { peerOfCall } from "@dm-env-rpc/transport";
 import { fromCallError } from "@dm-env-rpc/transport/internal";
 import { shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
-import { callerOf } from "./authorize.ts";
+import { type Caller, callerOf } from "./authorize.ts";
 
 /**
  * Creates an interceptor that emits an event for each call of an operator, once the call is answered or the watch has
- * begun. Without `authorize`, every caller of the admin service is an operator.
+ * begun. Without `authorize`, a caller is an operator if it calls the admin service, or drains or deregisters a server
+ * without the server's secret.
  */
 export function auditOperators(emit: Emit): Interceptor {
   return (next) => async (request) => {
     const caller = callerOf({ values: request.contextValues });
-    const isOperator =
-      caller?.roles.includes("operator") ?? request.service.typeName === AdminService.typeName;
-    if (!isOperator) {
+    if (!(caller?.roles.includes("operator") ?? isOperatorsCall(request))) {
       return await next(request);
     }
+    let subject = "";
+    const read = (message: object): void => {
+      subject ||= subjectOf(message);
+    };
     const { address } = peerOfCall(request.contextValues);
-    const call = {
-      kind: "operator-called",
-      who: caller?.name ?? caller?.identity ?? address,
-      address,
-      method: request.method.name,
-      subject: request.stream ? "" : subjectOf(request),
-    } as const;
+    const answered = (outcome: string): void =>
+      emit({
+        kind: "operator-called",
+        who: nameOf(caller, address),
+        address,
+        method: request.method.name,
+        subject,
+        outcome,
+      });
     try {
-      const response = await next(request);
-      emit({ ...call, outcome: "OK" });
+      if (!request.stream) {
+        read(request.message);
+      }
+      const response = await next(
+        request.stream ? { ...request, message: withReader(request.message, read) } : request,
+      );
+      answered("OK");
       return response;
     } catch (error) {
-      emit({ ...call, outcome: fromCallError(error).code });
+      answered(fromCallError(error).code);
       throw error;
     }
   };
 }
 
+/** Returns the name of a caller in events: its name or identity; its address if it has neither. */
+export function nameOf(caller: Caller | undefined, address: string): string {
+  return caller?.name ?? caller?.identity ?? address;
+}
+
+/** Returns true for a call that only operators make. */
+function isOperatorsCall(request: UnaryRequest | StreamRequest): boolean {
+  const { service, method, stream, message } = request;
+  const { drainServer, deregisterServer } = RegistryService.method;
+  const isForServer = method === drainServer || method === deregisterServer;
+  return (
+    service.typeName === AdminService.typeName ||
+    (isForServer && !stream && "serverSecret" in message && message.serverSecret === "")
+  );
+}
+
+/** Yields the messages of a stream, and passes each to `read` before that. */
+async function* withReader<T extends object>(
+  messages: AsyncIterable<T>,
+  read: (message: T) => void,
+): AsyncGenerator<T, void, undefined> {
+  for await (const message of messages) {
+    read(message);
+    yield message;
+  }
+}
+
 /** Returns the name or id that a request is about; empty for a list. */
-function subjectOf({ message }: UnaryRequest): string {
+function subjectOf(message: object): string {
   const fields = new Map<string, unknown>(Object.entries(message));
   const profile = fields.get("profile");
   const name = typeof profile === "object" && profile !== null && "name" in profile && profile.name;

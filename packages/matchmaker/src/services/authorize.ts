@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  Code,
-  ConnectError,
-  createContextKey,
-  type HandlerContext,
-  type Interceptor,
-} from "@connectrpc/connect";
+import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { type Peer, peerOfCall } from "@dm-env-rpc/transport";
 
 /**
@@ -18,8 +12,8 @@ export type CallerRole = "agent" | "server" | "operator";
 export interface Caller {
   readonly roles: readonly CallerRole[];
   /**
-   * Identifies the caller: a ticket is visible only to the caller that created it. Default: callers
-   * are not distinguished.
+   * Identifies the caller: a ticket is visible only to the caller that created it, and a server belongs to the
+   * caller that registered it. Default: callers are not distinguished.
    */
   readonly identity?: string | undefined;
   /** Name of the caller in audit events. Default: `identity`, else the caller's network address. */
@@ -29,7 +23,8 @@ export interface Caller {
 /**
  * Returns the roles and identity of a caller from the metadata of its call and its certificate (DER,
  * for `new X509Certificate`). If it returns undefined or throws, the call is refused with
- * UNAUTHENTICATED; the caller does not receive the error.
+ * UNAUTHENTICATED; if it takes longer than `authorizeMs`, with DEADLINE_EXCEEDED. Only the event `authorize-failed` has the
+ * error.
  */
 export type AuthorizeCall = (peer: Peer) => Answer | Promise<Answer>;
 
@@ -42,24 +37,28 @@ export function callerOf({ values }: Pick<HandlerContext, "values">): Caller | u
   return values.get(callerKey);
 }
 
-/** Admits only callers with one of the accepted roles to a service. */
+/** Checks the caller of a call, from its headers and its connection. Rejects to refuse the call. */
+export type CheckCaller = (
+  call: Pick<HandlerContext, "requestHeader" | "service" | "values">,
+) => Promise<void>;
+
+/** Creates a check that accepts only callers with one of the accepted roles. */
 export function requireCallerRole(
   authorize: AuthorizeCall | undefined,
   accepted: readonly CallerRole[],
-): Interceptor {
+): CheckCaller {
   const role = accepted.map((each) => `"${each}"`).join(" or ");
-  return (next) => async (request) => {
+  return async ({ requestHeader, service: { name }, values }) => {
     if (authorize === undefined) {
-      return await next(request);
+      return;
     }
-    const metadata = new Map(request.header);
-    const caller = await identify(authorize, { ...peerOfCall(request.contextValues), metadata });
+    const metadata = new Map(requestHeader);
+    const caller = await identify(authorize, { ...peerOfCall(values), metadata });
     const roles = caller?.roles;
     if (roles !== undefined && accepted.some((each) => roles.includes(each))) {
-      request.contextValues.set(callerKey, caller);
-      return await next(request);
+      values.set(callerKey, caller);
+      return;
     }
-    const { name } = request.service;
     throw roles === undefined
       ? new ConnectError(
           `${name}: expected a caller with the role ${role}, received one that is not authenticated; send a token as metadata "authorization: Bearer TOKEN", or present a certificate`,
@@ -73,10 +72,6 @@ export function requireCallerRole(
 }
 
 async function identify(authorize: AuthorizeCall, peer: Peer): Promise<Caller | undefined> {
-  try {
-    const answer = await authorize(peer);
-    return answer === undefined || "roles" in answer ? answer : { roles: answer };
-  } catch {
-    return undefined;
-  }
+  const answer = await authorize(peer);
+  return answer === undefined || "roles" in answer ? answer : { roles: answer };
 }

@@ -15,6 +15,7 @@ import { ended, withdrawn } from "../director/outcomes.ts";
 import { invalid, notFound, overloaded, shorten } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import { hasEnded, type Ticket } from "../model.ts";
+import { checkName } from "../names.ts";
 import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
@@ -36,8 +37,6 @@ export interface ServiceContext {
   readonly emit: Emit;
   readonly newId: () => string;
 }
-
-const maxIdLength = 200;
 
 /** The service for agents. */
 export function frontendService(
@@ -305,9 +304,7 @@ function checkTicket(
       `expected a ticket of at most ${maxTicketBytes} bytes, received one of ${size} bytes; send less data in the ticket (limit: maxTicketBytes)`,
     );
   }
-  if (request.ticketId.length > maxIdLength) {
-    throw invalid("ticket_id", `at most ${maxIdLength} characters`, `${request.ticketId.length}`);
-  }
+  checkName("ticket_id", request.ticketId);
   for (const [region, ms] of Object.entries(request.latenciesMs)) {
     if (!(ms >= 0 && ms < Number.POSITIVE_INFINITY)) {
       throw invalid(

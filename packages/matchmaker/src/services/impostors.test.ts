@@ -168,13 +168,19 @@ it.each([
   "http://169.254.169.254",
   "[fe80::1]:8980",
   "[::ffff:169.254.169.254]:80",
-])("a link-local address is refused without being called: %s", async (address) => {
-  await using served = await serveMatchmaker();
-  const transport = createGrpcTransport({ baseUrl: served.url });
-  await expect(
-    createClient(RegistryService, transport).registerServer({ ...offer, serverId: "a", address }),
-  ).rejects.toThrow(
-    /\[invalid_argument\] address: expected an address that agents can reach, received/,
-  );
-  expect((await createClient(AdminService, transport).listServers({})).servers).toEqual([]);
-});
+  "ws://169.254.169.254:80",
+  "unix:/tmp/no-such.sock",
+  "unix:no-such.sock",
+])(
+  "an address that agents on other machines cannot reach is refused without being called: %s",
+  async (address) => {
+    await using served = await serveMatchmaker();
+    const transport = createGrpcTransport({ baseUrl: served.url });
+    await expect(
+      createClient(RegistryService, transport).registerServer({ ...offer, serverId: "a", address }),
+    ).rejects.toThrow(
+      /\[invalid_argument\] address: expected an address that agents can reach, received/,
+    );
+    expect((await createClient(AdminService, transport).listServers({})).servers).toEqual([]);
+  },
+);

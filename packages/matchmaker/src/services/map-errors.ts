@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Interceptor } from "@connectrpc/connect";
-import { toConnectError } from "../errors.ts";
+import type { ConnectError, Interceptor } from "@connectrpc/connect";
+import { toError } from "@dm-env-rpc/transport/internal";
+import { isInternal, toConnectError } from "../errors.ts";
+import type { Emit } from "../events.ts";
 
-/** Maps errors of a service's methods and streams to Connect codes. */
-export const mapErrorsToConnectCodes: Interceptor = (next) => async (request) => {
-  try {
-    const response = await next(request);
-    if (!response.stream) {
-      return response;
+/**
+ * Maps errors of a service's methods and streams to Connect codes. Emits an event for each internal error, because the
+ * caller does not receive its text.
+ */
+export function mapErrorsToConnectCodes(emit: Emit): Interceptor {
+  return (next) => async (request) => {
+    const mapped = (error: unknown): ConnectError => {
+      // A call that its caller has aborted fails with the signal's reason.
+      if (isInternal(error) && !request.signal.aborted) {
+        emit({ kind: "call-failed", method: request.method.name, error: toError(error) });
+      }
+      return toConnectError(error);
+    };
+    try {
+      const response = await next(request);
+      return response.stream
+        ? { ...response, message: mapStreamErrors(response.message, mapped) }
+        : response;
+    } catch (error) {
+      throw mapped(error);
     }
-    const { message } = response;
-    return { ...response, message: mapStreamErrors(message) };
-  } catch (error) {
-    throw toConnectError(error);
-  }
-};
+  };
+}
 
-async function* mapStreamErrors<T>(messages: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+async function* mapStreamErrors<T>(
+  messages: AsyncIterable<T>,
+  mapped: (error: unknown) => ConnectError,
+): AsyncGenerator<T, void, undefined> {
   try {
     yield* messages;
   } catch (error) {
-    throw toConnectError(error);
+    throw mapped(error);
   }
 }

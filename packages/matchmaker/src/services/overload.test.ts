@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
+import { FrontendService } from "@dm-env-rpc/protocol/matchmaker";
+import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { Fleet } from "../../testing/fleet.ts";
 import { pairs } from "../../testing/pairs.ts";
@@ -70,4 +72,57 @@ it("a client that is refused for lack of room retries, and is matched", async ()
   await using _registered = await serveCounting(served.url);
   const [one, other] = await Promise.all([first, second]);
   expect(one.worldName).toBe(other.worldName);
+});
+
+it.each([
+  [
+    "has no room, for its retry-after and at most as long again",
+    Code.ResourceExhausted,
+    0,
+    [5_000, 5_000, 5_000],
+  ],
+  [
+    "has no room, for its retry-after and at most as long again",
+    Code.ResourceExhausted,
+    1,
+    [10_000, 10_000, 10_000],
+  ],
+  [
+    "does not answer, each time longer, at least half of the bound",
+    Code.Unavailable,
+    0,
+    [125, 250, 500, 1_000, 1_000],
+  ],
+  [
+    "does not answer, each time longer, at most 2 s",
+    Code.Unavailable,
+    1,
+    [250, 500, 1_000, 2_000, 2_000],
+  ],
+])("a client waits for a matchmaker that %s", async (_, code, jitter, expected) => {
+  const failures = expected.map(
+    () => new ConnectError("later", code, code === Code.Unavailable ? {} : { "retry-after": "5" }),
+  );
+  const transport = createRouterTransport(({ service }) => {
+    service(FrontendService, {
+      createTicket() {
+        throw failures.shift() ?? new ConnectError("enough", Code.InvalidArgument);
+      },
+    });
+  });
+  const pauses: number[] = [];
+  const time: TimeSource = {
+    ...systemTime,
+    after(delayMs, callback) {
+      pauses.push(delayMs);
+      return systemTime.after(1, callback);
+    },
+  };
+  const client = matchmakerClient("a.test:1", {
+    transports: [transport],
+    time,
+    random: () => jitter,
+  });
+  await expect(client.findMatch()).rejects.toThrow(/enough/);
+  expect(pauses).toEqual(expected);
 });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Code } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { ServerState } from "@dm-env-rpc/protocol/matchmaker";
 import { describe, expect, it } from "vitest";
 import { refused } from "../../testing/callers.ts";
@@ -15,6 +15,19 @@ const offer = {
 };
 
 const world = { name: "gridworld-1", type: "gridworld", agents: 0, sequences: 0 };
+
+/** Reports with a name that is too long. */
+const longReports = [
+  ["name of a world", { name: "x".repeat(201) }],
+  ["type of a world", { type: "x".repeat(201) }],
+  ["ticket_ids of a world", { ticketIds: ["a", "x".repeat(201)] }],
+  ["left_ticket_ids of a world", { leftTicketIds: ["a", "x".repeat(201)] }],
+].map(([field, part]): [string, object, Code, RegExp] => [
+  `a ${field} that is too long`,
+  { worlds: [{ ...world, ...Object(part) }] },
+  Code.InvalidArgument,
+  new RegExp(`${field}: expected at most 200 characters, received 201`),
+]);
 
 /** A fleet that can reach a server which has not registered. */
 async function reaching(...servers: readonly SimulatedServer[]): Promise<Fleet> {
@@ -89,8 +102,21 @@ describe("a registration", () => {
       "too many worlds",
       { worlds: [world, world] },
       Code.ResourceExhausted,
-      /too many worlds: expected at most 1 of one server, received 2; .*\(limit: maxWorldsPerServer\)/,
+      /too many worlds: expected at most 1 of one server, received more; .*\(limit: maxWorldsPerServer\)/,
     ],
+    [
+      "an address that is too long",
+      { address: `${"x".repeat(300)}:1` },
+      Code.InvalidArgument,
+      /address: expected at most 300 characters, received 302/,
+    ],
+    [
+      "a world type that is too long",
+      { worldTypes: ["gridworld", "x".repeat(201)] },
+      Code.InvalidArgument,
+      /world_types: expected at most 200 characters, received 201 \("x{100}…"\)/,
+    ],
+    ...longReports,
   ])("is refused with %s", async (_, request, code, message) => {
     const server = new SimulatedServer("a");
     await using fleet = await reaching(server);
@@ -111,7 +137,7 @@ describe("a registration", () => {
       region: "y".repeat(200),
       capacity: { maxWorlds: 1, maxAgents: 1 },
       worldTypes: Array.from({ length: 1_000 }, String),
-      worlds: [world],
+      worlds: [{ ...world, name: id, type: id, ticketIds: [id], leftTicketIds: [id] }],
     });
     expect(fleet.matchmaker.counts().servers).toBe(1);
   });
@@ -147,9 +173,11 @@ describe("a registration", () => {
   it("past maxServers is refused, unless the server is already known", async () => {
     await using fleet = await Fleet.open({ settings: { maxServers: 1 } });
     const server = await fleet.serve("a");
-    await expect(fleet.serve("b")).rejects.toSatisfy(
+    const error: unknown = await fleet.serve("b").catch((thrown: unknown) => thrown);
+    expect(error).toSatisfy(
       refused(Code.ResourceExhausted, /too many servers: expected at most 1; .*limit: maxServers/),
     );
+    expect(ConnectError.from(error).metadata.get("retry-after")).toBe("5");
     await fleet.register(server);
   });
 });
@@ -237,6 +265,15 @@ describe("a report", () => {
     ).rejects.toSatisfy(refused(Code.ResourceExhausted, /limit: maxWorldsPerServer/));
   });
 
+  it.each(longReports)("with %s is refused", async (_, report, code, message) => {
+    const server = new SimulatedServer("a");
+    await using fleet = await reaching(server);
+    await fleet.registry.registerServer({ ...offer, serverId: "a", address: server.address });
+    await expect(
+      fleet.registry.renewServer({ serverId: "a", epoch: 1n, ...report }),
+    ).rejects.toSatisfy(refused(code, message));
+  });
+
   it("of a server that is lost or gone is refused", async () => {
     await using fleet = await Fleet.open({ settings: { serverLeaseMs: 10_000 } });
     const server = await fleet.serve("a");
@@ -267,6 +304,65 @@ describe("a report", () => {
     await other.registry.renewServer({ serverId: "a", epoch: 1n, worlds: [world] });
     await fleet.registry.registerServer({ ...offer, serverId: "a", address: server.address });
     await other.registry.renewServer({ serverId: "a", epoch: 2n, worlds: [world] });
+  });
+});
+
+describe("the data of all servers", () => {
+  const tooMuch = refused(
+    Code.ResourceExhausted,
+    /too many bytes of servers and their reports: expected at most 100000, .*\(limit: maxServersBytes\)/,
+  );
+  const ids = (count: number) =>
+    Array.from({ length: count }, (_, index) => `${"t".repeat(190)}-${index}`);
+
+  it("is limited, but a known server may always report its share", async () => {
+    await using fleet = await Fleet.open({
+      settings: { maxServersBytes: 100_000, maxServers: 10 },
+    });
+    const [greedy, modest, late] = ["greedy", "modest", "late"].map((id) =>
+      fleet.servers.add(new SimulatedServer(id)),
+    );
+    if (greedy === undefined || modest === undefined || late === undefined) {
+      throw new Error("three servers were expected");
+    }
+    await fleet.register(greedy);
+    await fleet.register(modest);
+    const report = (serverId: string, tickets: number) =>
+      fleet.registry.renewServer({
+        serverId,
+        epoch: 1n,
+        worlds: [{ ...world, ticketIds: ids(tickets) }],
+      });
+    await expect(report("greedy", 300)).rejects.toSatisfy(tooMuch);
+    // The same report may be repeated, because it replaces the earlier one.
+    for (let count = 0; count < 3; count++) {
+      await report("greedy", 225);
+    }
+    await report("modest", 20);
+    await expect(report("modest", 30)).rejects.toSatisfy(tooMuch);
+    await expect(fleet.register(late)).rejects.toSatisfy(tooMuch);
+    // Known servers may register again.
+    await fleet.register(modest);
+    await report("greedy", 10);
+    await fleet.register(late);
+  });
+
+  it("includes registrations that are being checked", async () => {
+    await using fleet = await Fleet.open({ settings: { maxServersBytes: 100_000 } });
+    const release = fleet.servers.hold("check");
+    const registering = (id: string) => {
+      const { address } = fleet.servers.add(new SimulatedServer(id));
+      const worlds = [{ ...world, ticketIds: ids(150) }];
+      return fleet.registry.registerServer({ ...offer, serverId: id, address, worlds });
+    };
+    const first = registering("first");
+    await expect.poll(() => fleet.servers.calls).toContain("check first");
+    await expect(registering("second")).rejects.toSatisfy(tooMuch);
+    release();
+    await first;
+    await fleet.registry.deregisterServer({ serverId: "first" });
+    await fleet.settle();
+    await registering("third");
   });
 });
 

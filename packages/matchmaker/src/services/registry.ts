@@ -10,9 +10,10 @@ import type {
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
 import { toError } from "@dm-env-rpc/transport/internal";
-import { invalid, notFound, shorten } from "../errors.ts";
+import { invalid, notFound, overloaded, shorten } from "../errors.ts";
 import { checkLabels } from "../labels.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
+import { checkName, maxNameLength } from "../names.ts";
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
@@ -20,8 +21,10 @@ import type { WorldServers } from "../world-servers.ts";
 import { callerOf } from "./authorize.ts";
 import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
+import { tooManyWorlds } from "./request-entries.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 import { ServerAddresses } from "./server-addresses.ts";
+import { ServerBudget, serverBytes, worldsBytes } from "./server-budget.ts";
 
 /** Dependencies of the registry. */
 export interface RegistryContext extends ServiceContext {
@@ -29,42 +32,59 @@ export interface RegistryContext extends ServiceContext {
   readonly issuer: TokenIssuer;
 }
 
-const maxIdLength = 200;
 const maxWorldTypes = 1_000;
+/** Enough for a URL with the longest host name. */
+const maxAddressLength = 300;
 
 /** The service for environment servers. */
 export function registryService(context: RegistryContext): ServiceImpl<typeof RegistryService> {
   const { replica, settings, issuer, emit } = context;
   const addresses = new ServerAddresses(replica);
+  const budget = new ServerBudget(replica);
   const terms = () => ({
     lease: duration(settings.serverLeaseMs),
     serverTime: time(replica.now()),
     jwks: issuer.jwks,
   });
   return {
-    async registerServer(request, { signal }) {
+    async registerServer(request, call) {
       checkRequest(context, request);
-      await replica.refresh([{ kind: "server", id: request.serverId }]);
-      checkSecret(replica.get("server", request.serverId)?.value, request.serverSecret);
-      await callBack(context, request);
-      await checkRivals(context, addresses, request);
-      const epoch = await register(context, addresses, request, signal);
+      const asker = askerOf(call, request);
       const { serverId, address } = request;
-      emit({ kind: "server-registered", serverId, address });
-      return { epoch: BigInt(epoch), ...terms() };
+      const worlds = request.worlds.map(reportedWorld);
+      const bytes = serverBytes({ ...request, id: serverId }) + worldsBytes(worlds);
+      const registered = reserve(context, budget, serverId, bytes, asker);
+      try {
+        await replica.refresh([{ kind: "server", id: serverId }]);
+        checkAsker(replica.get("server", serverId)?.value, asker);
+        await callBack(context, request);
+        await checkRivals(context, addresses, request);
+        const epoch = await register(context, addresses, request, worlds, asker, call.signal);
+        emit({ kind: "server-registered", serverId, address });
+        return { epoch: BigInt(epoch), ...terms() };
+      } finally {
+        registered();
+      }
     },
-    async renewServer(request, { signal }) {
+    async renewServer(request, call) {
       checkWorlds(context, request.worlds);
       checkLoad(request.load);
-      await renew(context, request, signal);
-      return terms();
+      const worlds = request.worlds.map(reportedWorld);
+      const asker = askerOf(call, request);
+      const renewed = reserve(context, budget, request.serverId, worldsBytes(worlds), asker);
+      try {
+        await renew(context, request, worlds, asker, call.signal);
+        return terms();
+      } finally {
+        renewed();
+      }
     },
-    async drainServer({ serverId, serverSecret }, call) {
-      await setState(context, serverId, "draining", secretNeeded(call, serverSecret));
+    async drainServer(request, call) {
+      await setState(context, request.serverId, "draining", askerOf(call, request));
       return {};
     },
-    async deregisterServer({ serverId, serverSecret }, call) {
-      await setState(context, serverId, "gone", secretNeeded(call, serverSecret));
+    async deregisterServer(request, call) {
+      await setState(context, request.serverId, "gone", askerOf(call, request));
       return {};
     },
   };
@@ -75,12 +95,15 @@ function checkRequest(
   request: RegisterServerRequest,
 ): void {
   const { serverId, address, capacity, worldTypes, worlds } = request;
-  if (serverId === "" || serverId.length > maxIdLength) {
+  if (serverId === "" || serverId.length > maxNameLength) {
     throw invalid(
       "server_id",
-      `an id of 1 to ${maxIdLength} characters, a different one for each run of the process`,
+      `an id of 1 to ${maxNameLength} characters, a different one for each run of the process`,
       `"${shorten(serverId)}"`,
     );
+  }
+  if (address.length > maxAddressLength) {
+    throw invalid("address", `at most ${maxAddressLength} characters`, String(address.length));
   }
   parseAddress(address);
   if (capacity === undefined || capacity.maxWorlds === 0 || capacity.maxAgents === 0) {
@@ -90,21 +113,21 @@ function checkRequest(
       `${capacity?.maxWorlds ?? 0} worlds and ${capacity?.maxAgents ?? 0} agents`,
     );
   }
-  if (request.region.length > maxIdLength) {
-    throw invalid("region", `a name of at most ${maxIdLength} characters`, shorten(request.region));
-  }
+  checkName("region", request.region);
   checkLabels("labels", request.labels);
   checkLoad(request.load);
   if (worldTypes.length === 0 || worldTypes.length > maxWorldTypes) {
     throw invalid("world_types", `1 to ${maxWorldTypes}`, String(worldTypes.length));
+  }
+  for (const type of worldTypes) {
+    checkName("world_types", type);
   }
   checkWorlds({ settings }, worlds);
   if (
     replica.get("server", serverId) === undefined &&
     replica.table("server").size >= settings.maxServers
   ) {
-    throw new DmEnvRpcError(
-      "RESOURCE_EXHAUSTED",
+    throw overloaded(
       `too many servers: expected at most ${settings.maxServers}; wait until one has left (limit: maxServers)`,
     );
   }
@@ -114,13 +137,60 @@ function checkWorlds(
   { settings }: Pick<RegistryContext, "settings">,
   worlds: readonly WorldReport[],
 ): void {
-  if (worlds.length <= settings.maxWorldsPerServer) {
-    return;
+  if (worlds.length > settings.maxWorldsPerServer) {
+    throw tooManyWorlds(settings);
   }
-  throw new DmEnvRpcError(
-    "RESOURCE_EXHAUSTED",
-    `too many worlds: expected at most ${settings.maxWorldsPerServer} of one server, received ${worlds.length}; run more servers with fewer worlds each (limit: maxWorldsPerServer)`,
-  );
+  for (const { name, type, ticketIds, leftTicketIds } of worlds) {
+    checkName("name of a world", name);
+    checkName("type of a world", type);
+    for (const id of ticketIds) {
+      checkName("ticket_ids of a world", id);
+    }
+    for (const id of leftTicketIds) {
+      checkName("left_ticket_ids of a world", id);
+    }
+  }
+}
+
+/**
+ * Reserves room for a server and its data until the returned function is called. While all servers use up
+ * `maxServersBytes`, or those of the caller `maxServersBytesPerCaller`, a known server may still use its share, so that
+ * other servers cannot end its lease.
+ *
+ * @throws ConnectError RESOURCE_EXHAUSTED.
+ */
+function reserve(
+  { replica, settings }: RegistryContext,
+  budget: ServerBudget,
+  serverId: string,
+  bytes: number,
+  { identity, isOperator }: Asker,
+): () => void {
+  const { maxServersBytes, maxServers, maxServersBytesPerCaller, maxServersPerCaller } = settings;
+  const known = replica.get("server", serverId)?.value;
+  const share = known === undefined ? 0 : maxServersBytes / maxServers;
+  if (bytes > share && budget.bytesBeside(serverId) + bytes > maxServersBytes) {
+    throw overloaded(
+      `too many bytes of servers and their reports: expected at most ${maxServersBytes}, of which one server needs ${bytes}; run fewer servers or worlds, or try again later (limit: maxServersBytes)`,
+    );
+  }
+  if (identity === undefined || isOperator) {
+    return budget.reserve(undefined, serverId, bytes);
+  }
+  const others = budget.ofCallerBeside(identity, serverId);
+  const isOwn = known?.owner === identity;
+  if (!isOwn && others.servers >= maxServersPerCaller) {
+    throw overloaded(
+      `too many servers: expected at most ${maxServersPerCaller} of one caller; wait until one has left (limit: maxServersPerCaller)`,
+    );
+  }
+  const ownShare = isOwn ? maxServersBytesPerCaller / maxServersPerCaller : 0;
+  if (bytes > ownShare && others.bytes + bytes > maxServersBytesPerCaller) {
+    throw overloaded(
+      `too many bytes of servers and their reports: expected at most ${maxServersBytesPerCaller} of one caller, of which one server needs ${bytes}; run fewer servers or worlds, or try again later (limit: maxServersBytesPerCaller)`,
+    );
+  }
+  return budget.reserve(identity, serverId, bytes);
 }
 
 function checkLoad(load: number | undefined): void {
@@ -149,28 +219,46 @@ async function callBack(
   }
 }
 
-/**
- * Returns the caller's secret if it must match the server's; undefined if the caller may change every
- * server: an operator, or any caller if `authorize` is not configured.
- */
-function secretNeeded(call: Pick<HandlerContext, "values">, secret: string): string | undefined {
+/** The caller of a method about a server, with the secret that it sent. */
+interface Asker {
+  /** Undefined unless `authorize` identifies the caller. */
+  readonly identity: string | undefined;
+  /** True also for every caller if `authorize` is not configured. */
+  readonly isOperator: boolean;
+  readonly secret: string;
+}
+
+function askerOf(
+  call: Pick<HandlerContext, "values">,
+  { serverSecret: secret }: { readonly serverSecret: string },
+): Asker {
   const caller = callerOf(call);
-  return caller === undefined || caller.roles.includes("operator") ? undefined : secret;
+  const isOperator = caller === undefined || caller.roles.includes("operator");
+  return { identity: caller?.identity, isOperator, secret };
 }
 
 /**
- * Refuses a caller that acts for another process's server.
+ * Refuses a caller that acts for another caller's server, or for another process's server.
  *
  * @throws DmEnvRpcError PERMISSION_DENIED.
  */
-function checkSecret(server: ServerRecord | undefined, secret: string): void {
-  if (server === undefined || isSecretOf(server.secretHash, secret)) {
+function checkAsker(server: ServerRecord | undefined, asker: Asker): void {
+  if (server === undefined) {
     return;
   }
-  throw new DmEnvRpcError(
-    "PERMISSION_DENIED",
-    `server_secret: expected the secret that server "${shorten(server.id)}" registered with, received ${secret === "" ? "none" : "another secret"}; give each run of a server an id of its own`,
-  );
+  const { id, owner, secretHash } = server;
+  if (owner !== undefined && owner !== asker.identity && !asker.isOperator) {
+    throw new DmEnvRpcError(
+      "PERMISSION_DENIED",
+      `server_id: expected the caller that registered server "${shorten(id)}", received another caller; give each run of a server an id of its own`,
+    );
+  }
+  if (!isSecretOf(secretHash, asker.secret)) {
+    throw new DmEnvRpcError(
+      "PERMISSION_DENIED",
+      `server_secret: expected the secret that server "${shorten(id)}" registered with, received ${asker.secret === "" ? "none" : "another secret"}; give each run of a server an id of its own`,
+    );
+  }
 }
 
 /**
@@ -203,16 +291,18 @@ async function register(
   { replica }: RegistryContext,
   addresses: ServerAddresses,
   request: RegisterServerRequest,
+  worlds: readonly ReportedWorld[],
+  asker: Asker,
   signal: AbortSignal,
 ): Promise<number> {
-  const { serverId, address, capacity, worldTypes, joinTokens, worlds } = request;
-  const { reportNumber, serverSecret, region, labels, load } = request;
+  const { serverId, address, capacity, worldTypes, joinTokens } = request;
+  const { reportNumber, region, labels, load } = request;
   await replica.refresh([
     { kind: "server", id: serverId },
     { kind: "report", id: serverId },
   ]);
   for (;;) {
-    checkSecret(replica.get("server", serverId)?.value, serverSecret);
+    checkAsker(replica.get("server", serverId)?.value, asker);
     const [known, report] = [replica.get("server", serverId), replica.get("report", serverId)];
     if (known?.value.state === "gone") {
       throw new DmEnvRpcError(
@@ -233,7 +323,8 @@ async function register(
       region: region === "" ? undefined : region,
       labels: Object.keys(labels).length === 0 ? undefined : labels,
       allocated: known?.value.allocated,
-      secretHash: hashOf(serverSecret),
+      owner: known?.value.owner ?? asker.identity,
+      secretHash: hashOf(asker.secret),
       joinTokens,
       state: "serving",
     };
@@ -245,7 +336,7 @@ async function register(
         sequence: (report?.value.sequence ?? 0) + 1,
         number: Number(reportNumber),
         receivedMs: replica.now(),
-        worlds: worlds.map(reportedWorld),
+        worlds,
         load,
       }),
     ];
@@ -264,7 +355,9 @@ async function register(
 
 async function renew(
   { replica }: RegistryContext,
-  { serverId, worlds, serverSecret, load, ...request }: RenewServerRequest,
+  { serverId, load, ...request }: RenewServerRequest,
+  worlds: readonly ReportedWorld[],
+  asker: Asker,
   signal: AbortSignal,
 ): Promise<void> {
   const [epoch, number] = [Number(request.epoch), Number(request.reportNumber)];
@@ -279,7 +372,7 @@ async function renew(
     if (server === undefined) {
       throw notFound("server", serverId, "register it again");
     }
-    checkSecret(server.value, serverSecret);
+    checkAsker(server.value, asker);
     if (server.value.epoch < epoch) {
       await replica.refresh([{ kind: "server", id: serverId }]);
       if ((replica.get("server", serverId)?.value.epoch ?? 0) < epoch) {
@@ -303,7 +396,7 @@ async function renew(
       sequence: (report?.value.sequence ?? 0) + 1,
       number,
       receivedMs: replica.now(),
-      worlds: worlds.map(reportedWorld),
+      worlds,
       load,
     };
     if (await replica.commit([put("report", serverId, report, next)])) {
@@ -324,7 +417,7 @@ async function setState(
   { replica }: RegistryContext,
   serverId: string,
   state: "draining" | "gone",
-  secret: string | undefined,
+  asker: Asker,
 ): Promise<void> {
   await replica.refresh([{ kind: "server", id: serverId }]);
   for (;;) {
@@ -335,8 +428,8 @@ async function setState(
       }
       throw notFound("server", serverId, "register it first");
     }
-    if (secret !== undefined) {
-      checkSecret(server.value, secret);
+    if (!asker.isOperator) {
+      checkAsker(server.value, asker);
     }
     if (server.value.state === "gone" || server.value.state === state) {
       return;

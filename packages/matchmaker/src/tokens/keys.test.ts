@@ -47,6 +47,22 @@ describe("the key that matchmakers share", () => {
     expect(keys.all).toEqual([next, own]);
   });
 
+  it("that signed before is also published by a process that starts later, without its private half", async () => {
+    await using store = memoryStore();
+    const replica = new Replica(store);
+    const keys = await SharedKeys.open(replica);
+    const [{ d: _private, ...own } = {}] = keys.all;
+    const next = await generateSigningKey();
+    await replaced(replica, next);
+    await keys.share();
+    const late = await SharedKeys.open(new Replica(store));
+    expect(late.all).toStrictEqual([next, own]);
+    // Nothing is left to share.
+    const { version } = replica.get("secret", "signing-key") ?? {};
+    await keys.share();
+    expect(replica.get("secret", "signing-key")?.version).toBe(version);
+  });
+
   it("does not change with other records of the store", async () => {
     await using store = memoryStore();
     const replica = new Replica(store);

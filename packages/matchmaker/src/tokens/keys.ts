@@ -36,10 +36,13 @@ export async function signingKeyFromPem(pem: string): Promise<SigningKey> {
   }
 }
 
+/** The record in the store: the key that signs, and the public halves of the keys that signed before. */
+type StoredKeys = SigningKey & { readonly earlier?: readonly JWK[] };
+
 /**
  * The signing keys of a matchmaker that shares its key through the store. The key in the store signs.
- * The keys that signed before in this process, at most the last three, stay published: tokens that they
- * signed are valid until they expire.
+ * The keys that signed before, at most the last three, stay published: tokens that they signed are valid until they
+ * expire. The store also has their public halves, for matchmakers that start later.
  */
 export class SharedKeys {
   readonly #replica: Replica;
@@ -76,11 +79,20 @@ export class SharedKeys {
     return this.#keys;
   }
 
-  /** Puts the key of this process into the store, unless the store has a key. */
+  /**
+   * Puts the key of this process into the store, unless the store has a key, and the public halves of the keys that
+   * signed before.
+   */
   async share(): Promise<void> {
-    while (this.#replica.get("secret", secretId) === undefined) {
-      const value = { id: secretId, value: JSON.stringify(this.#keys[0]) };
-      await this.#replica.commit([put("secret", secretId, undefined, value)]);
+    for (;;) {
+      const stored = this.#replica.get("secret", secretId);
+      const known = new Set(stored === undefined ? [] : keysIn(stored.value).map(({ kid }) => kid));
+      if (this.#keys.every(({ kid }) => known.has(kid))) {
+        return;
+      }
+      const [key, ...earlier] = this.#keys;
+      const value = JSON.stringify({ ...key, earlier: earlier.map(publicHalf) });
+      await this.#replica.commit([put("secret", secretId, stored, { id: secretId, value })]);
     }
   }
 
@@ -88,10 +100,22 @@ export class SharedKeys {
     if (secret === undefined) {
       return;
     }
-    const key: SigningKey = JSON.parse(secret.value);
-    const earlier = this.#keys.filter(({ kid }) => kid !== key.kid);
-    this.#keys = [key, ...earlier].slice(0, maxKeys);
+    const keys = keysIn(secret);
+    const stored = new Set(keys.map(({ kid }) => kid));
+    const [key, ...earlier] = keys;
+    const own = this.#keys.filter(({ kid }) => !stored.has(kid));
+    this.#keys = key === undefined ? own : [key, ...own, ...earlier].slice(0, maxKeys);
   }
+}
+
+/** Returns the keys of a record; the first one signs. */
+function keysIn({ value }: Secret): SigningKey[] {
+  const { earlier = [], ...key }: StoredKeys = JSON.parse(value);
+  return [key, ...earlier];
+}
+
+function publicHalf({ d: _private, ...key }: SigningKey): JWK {
+  return key;
 }
 
 /** Names a key after its public half, so that every process gives it the same id. */

@@ -9,6 +9,7 @@ import type { Change, Stored } from "../../store/store.ts";
 import { commit, type DirectorContext, type Proposal } from "../context.ts";
 import { Slice } from "../slice.ts";
 import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";
+import type { WorldTasks } from "../worlds/world-tasks.ts";
 import {
   announce,
   assign,
@@ -44,6 +45,7 @@ export async function makeMatches(
   context: DirectorContext,
   placement: Placement,
   runs: MatchRuns,
+  tasks: WorldTasks,
 ): Promise<void> {
   const { matchIndex, settings, time } = context;
   if (matchIndex.waiting.size === 0) {
@@ -84,7 +86,7 @@ export async function makeMatches(
     plans = [];
     await slice.next();
   };
-  for (const proposal of chosenOf(context, proposals)) {
+  for (const proposal of chosenOf(context, tasks, proposals)) {
     if (planned >= settings.maxMatchesPerTick || failure !== undefined) {
       break;
     }

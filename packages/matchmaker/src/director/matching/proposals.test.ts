@@ -636,37 +636,97 @@ describe("a custom match function", () => {
 describe("a faulty evaluation", () => {
   it.each<[string, Evaluate, RegExp]>([
     ["rejects", () => untyped(Promise.reject(new Error("too late"))), /too late/],
-    ["returns a value that is not iterable", () => untyped(7), /iter/],
+    ["returns a value that is not iterable", () => untyped(7), /evaluate failed: .*iter/],
     [
       "throws",
       () => {
         throw new Error("division by zero");
       },
-      /division by zero/,
+      /^evaluate failed: division by zero\. Until it is called again, matches are chosen by score/,
     ],
-    [
-      "chooses a value that is not a proposal",
-      () => [JSON.parse("null")],
-      /evaluate: expected only proposals from its argument, received others: 1/,
-    ],
-  ])("that %s is reported, and matches are made once it works again", async (_, bad, message) => {
-    let evaluate = bad;
+  ])("that %s is reported, and the default choice is used", async (_, evaluate, message) => {
+    await using fleet = await Fleet.open({ evaluate });
+    await fleet.serve("a");
+    const ids = await fleet.tickets(2);
+    await fleet.settle(1);
+    const faults = eventsOf(fleet, "step-failed").map(({ error }) => error.message);
+    expect(faults).toContainEqual(expect.stringMatching(message));
+    expect(faults.length).toBeLessThanOrEqual(2);
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  });
+
+  it("that chooses a value that is not a proposal is reported, and matches are made once it works again", async () => {
+    let evaluate: Evaluate = () => [JSON.parse("null")];
     await using fleet = await Fleet.open({ evaluate: (proposals) => evaluate(proposals) });
     await fleet.serve("a");
     const ids = await fleet.tickets(2);
     await fleet.matchmaker.tick();
-    // The rejection is reported after the tick.
-    await fleet.matchmaker.settled();
-    const faults = fleet.events.flatMap((event) =>
-      event.kind === "step-failed" ? [event.error.message] : [],
-    );
-    expect(faults).toContainEqual(expect.stringMatching(message));
-    expect(faults.length).toBeLessThanOrEqual(2);
+    expect(eventsOf(fleet, "step-failed").map(({ error }) => error.message)).toEqual([
+      "evaluate: expected only proposals from its argument, received others: 1",
+    ]);
     expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
     evaluate = (proposals) => proposals;
     await fleet.settle();
     expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   });
+
+  it.each<[string, (fleet: Fleet) => void]>([
+    [
+      "throws",
+      () => {
+        throw new Error("division by zero");
+      },
+    ],
+    ["is late", (fleet) => fleet.time.advance(1_001)],
+  ])("that %s is called again after cooldownMs, which doubles", async (_, fail) => {
+    let calls = 0;
+    const fleet = await Fleet.open({
+      settings: { cooldownMs: 10_000, serverLeaseMs: 86_400_000 },
+      evaluate(proposals) {
+        calls += 1;
+        fail(fleet);
+        return proposals;
+      },
+    });
+    await using _fleet = fleet;
+    await fleet.serve("a");
+    const match = async () => {
+      const ids = await fleet.tickets(2);
+      await fleet.settle();
+      expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+      return calls;
+    };
+    expect([await match(), await match()]).toEqual([1, 1]);
+    fleet.time.advance(10_000);
+    expect([await match(), await match()]).toEqual([2, 2]);
+    fleet.time.advance(10_000);
+    expect(await match()).toBe(2);
+    fleet.time.advance(10_000);
+    expect(await match()).toBe(3);
+    expect(eventsOf(fleet, "step-failed")).toHaveLength(3);
+  });
+
+  it.each([
+    [1_000, []],
+    [1_001, [/^evaluate held up the whole matchmaker: expected at most 1000 ms, received 1001 ms/]],
+  ])(
+    "that blocks the matchmaker for %i ms is reported if that is longer than matchFunctionMs",
+    async (ms, expected) => {
+      const fleet = await Fleet.open({
+        evaluate(proposals) {
+          fleet.time.advance(ms);
+          return proposals;
+        },
+      });
+      await using _ = fleet;
+      await fleet.serve("a");
+      const ids = await fleet.tickets(2);
+      await fleet.settle(1);
+      const faults = eventsOf(fleet, "step-failed").map(({ error }) => error.message);
+      expect(faults).toEqual(expected.map((text) => expect.stringMatching(text)));
+      expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    },
+  );
 
   it("does not prevent the valid matches that it chooses", async () => {
     await using fleet = await Fleet.open({

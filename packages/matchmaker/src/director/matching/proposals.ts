@@ -10,6 +10,7 @@ import { acceptsRegion, type LatencyLimit } from "../../latency.ts";
 import { matchData } from "../../match-data.ts";
 import type { Profile } from "../../profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
+import type { WorldTasks } from "../worlds/world-tasks.ts";
 
 /** Maximum number of faults that are reported individually for one run of a match function. */
 const maxFaults = 10;
@@ -178,17 +179,31 @@ export class Proposals {
   }
 }
 
+/** Key of the cooldown after a failure of `evaluate`. */
+const evaluateKey = "evaluate";
+
 /**
- * Returns the proposals that become matches, in order. If the evaluation fails, returns no proposals.
+ * Returns the proposals that become matches, in order. If `evaluate` fails or takes too long, the default choice replaces
+ * it for `cooldownMs`, so that the profiles still get matches.
  */
-export function chosenOf(context: DirectorContext, proposals: readonly Proposal[]): Proposal[] {
-  const bad = (error: unknown): void =>
-    context.emit({ kind: "step-failed", step: "evaluate", error: toError(error) });
+export function chosenOf(
+  context: DirectorContext,
+  tasks: WorldTasks,
+  proposals: readonly Proposal[],
+): Proposal[] {
+  const bad = (error: Error): void =>
+    context.emit({ kind: "step-failed", step: "evaluate", error });
+  if (tasks.isCooling(evaluateKey)) {
+    return bestFirst(proposals);
+  }
+  const limitMs = context.settings.matchFunctionMs;
   try {
+    const beganMs = context.time.now();
     const chosen = context.evaluate(proposals);
+    const heldMs = context.time.now() - beganMs;
     // The rejection of a promise would otherwise be unhandled.
     if (chosen instanceof Promise) {
-      chosen.catch(bad);
+      chosen.catch((error: unknown) => bad(toError(error)));
     }
     const proposed = new Set(proposals);
     const made = [...chosen].filter((proposal) => proposed.has(proposal));
@@ -200,15 +215,31 @@ export function chosenOf(context: DirectorContext, proposals: readonly Proposal[
         ),
       );
     }
+    if (heldMs > limitMs) {
+      tasks.failed(evaluateKey);
+      bad(
+        new Error(
+          `evaluate held up the whole matchmaker: expected at most ${limitMs} ms, received ${Math.round(heldMs)} ms; make it faster (limit: matchFunctionMs). Until it is called again, matches are chosen by score, priority and age`,
+        ),
+      );
+    } else {
+      tasks.succeeded(evaluateKey);
+    }
     return made;
   } catch (error) {
-    bad(error);
-    return [];
+    tasks.failed(evaluateKey);
+    bad(
+      new Error(
+        `evaluate failed: ${messageOf(error)}. Until it is called again, matches are chosen by score, priority and age`,
+        { cause: error },
+      ),
+    );
+    return bestFirst(proposals);
   }
 }
 
 /** Sorts by score, then by priority, then by the age of the oldest ticket. */
-export function bestFirst(proposals: readonly Proposal[]): readonly Proposal[] {
+export function bestFirst(proposals: readonly Proposal[]): Proposal[] {
   return proposals
     .map((proposal) => ({
       proposal,

@@ -75,7 +75,13 @@ it("tickets whose server cannot be allocated get a world on another server", asy
   const ids = await fleet.tickets(2);
   await fleet.settle(1);
   expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
-  expect((await fleet.ticket(ids[0] ?? "")).error?.message).toBe('GameServer "a" is not Ready');
+  // Only the event has the orchestrator's error.
+  expect((await fleet.ticket(ids[0] ?? "")).error?.message).toBe(
+    "a server for the match could not be allocated; the ticket waits for another one",
+  );
+  expect(eventsOf(fleet, "allocation-failed")).toMatchObject([
+    { serverId: "a", error: { message: 'GameServer "a" is not Ready' } },
+  ]);
   await fleet.settle();
   expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect([a.created, b.created]).toEqual([0, 1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { messageOf, toError } from "@dm-env-rpc/transport/internal";
+import { toError } from "@dm-env-rpc/transport/internal";
 import type { ServerRecord } from "../../model.ts";
 import { put } from "../../replica.ts";
 import { change, type DirectorContext } from "../context.ts";
@@ -9,7 +9,7 @@ import type { WorldTasks } from "../worlds/world-tasks.ts";
 export class Allocations {
   readonly #context: DirectorContext;
   readonly #tasks: WorldTasks;
-  readonly #running = new Map<string, Promise<string | undefined>>();
+  readonly #running = new Map<string, Promise<boolean>>();
 
   constructor(context: DirectorContext, tasks: WorldTasks) {
     this.#context = context;
@@ -19,11 +19,10 @@ export class Allocations {
   /**
    * Allocates a server. Worlds that wait for the same server share one call.
    *
-   * @returns The reason why the server cannot be allocated now; undefined if the server is allocated, or
-   *   need not be.
+   * @returns True if the server is allocated, or need not be.
    * @throws StoreError if the allocation cannot be recorded.
    */
-  async allocate(server: ServerRecord): Promise<string | undefined> {
+  async allocate(server: ServerRecord): Promise<boolean> {
     const { id } = server;
     const running = this.#running.get(id);
     if (running !== undefined) {
@@ -34,7 +33,7 @@ export class Allocations {
     return await allocating;
   }
 
-  async #allocate({ id, address, labels = {} }: ServerRecord): Promise<string | undefined> {
+  async #allocate({ id, address, labels = {} }: ServerRecord): Promise<boolean> {
     const { allocator, settings, replica, emit } = this.#context;
     let allocated: boolean | undefined;
     try {
@@ -42,7 +41,7 @@ export class Allocations {
     } catch (error) {
       this.#tasks.failed(id);
       emit({ kind: "allocation-failed", serverId: id, error: toError(error) });
-      return messageOf(error);
+      return false;
     }
     await change(this.#context, () => {
       const server = replica.get("server", id);
@@ -53,6 +52,6 @@ export class Allocations {
     if (allocated === true) {
       emit({ kind: "server-allocated", serverId: id });
     }
-    return undefined;
+    return true;
   }
 }

@@ -165,7 +165,8 @@ it("tickets of a profile whose settings are refused fail with the reason", async
   expect(await fleet.states(ids)).toEqual(["FAILED", "FAILED"]);
   expect((await fleet.ticket(ids[0] ?? "")).error).toMatchObject({
     code: Code.FailedPrecondition,
-    message: 'the world settings of profile "any" were refused: there is no such map',
+    message:
+      'the world settings of profile "any" were refused: there is no such map; choose another profile, or tell the operator of the matchmaker',
   });
   // Neither the server nor its other worlds are at fault.
   const more = await fleet.tickets(2);
@@ -195,7 +196,8 @@ it("tickets fail with the reason after maxAttempts creates of their world have f
   expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
   expect((await fleet.ticket(ids[0] ?? "")).error).toMatchObject({
     code: Code.Unavailable,
-    message: "the world did not start",
+    message:
+      "the match's world could not be created: the world did not start; the ticket waits for another one",
   });
   await fleet.pass(2_000);
   expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
@@ -204,7 +206,7 @@ it("tickets fail with the reason after maxAttempts creates of their world have f
   expect((await fleet.ticket(ids[0] ?? "")).error).toMatchObject({
     code: Code.FailedPrecondition,
     message:
-      'a world for profile "any" could not be created in 3 attempts: the world did not start',
+      'a world for profile "any" could not be created in 3 attempts: the world did not start; create another ticket later',
   });
   expect(server.created).toBe(0);
 });
@@ -218,6 +220,25 @@ it("creates that fail because a server is full do not count as attempts", async 
   expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
   await fleet.pass(2_000);
   expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("a world whose server gives it a name that is too long fails, and its tickets wait for another server", async () => {
+  const worldType = "x".repeat(199);
+  await using fleet = await Fleet.open({ profiles: [profile({ worldType })] });
+  await fleet.serve("a", { worldTypes: [worldType] });
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  expect(eventsOf(fleet, "world-failed")).toMatchObject([
+    {
+      what: "create",
+      error: {
+        message: expect.stringMatching(
+          /name of the created world: expected at most 200 characters, received 201 \("x{100}…"\)/,
+        ),
+      },
+    },
+  ]);
 });
 
 it("a world type that fails to start on a server is paused there, and other types are not", async () => {
@@ -261,6 +282,35 @@ it.each([
   await fleet.report(server);
   await fleet.settle();
   expect(server.created).toBe(1);
+});
+
+it.each([
+  ["cannot be reached", unreachable()],
+  ["refuses the matchmaker", new DmEnvRpcError("PERMISSION_DENIED", "the secret of 10.0.0.5")],
+])(
+  "only the event names the address and the error of a server that %s, and tickets learn that they wait",
+  async (_, error) => {
+    await using fleet = await Fleet.open();
+    const server = await fleet.serve("a");
+    server.createErrors.push(error);
+    const [first = ""] = await fleet.tickets(2);
+    await fleet.settle(1);
+    expect((await fleet.ticket(first)).error).toMatchObject({
+      code: Code.Unavailable,
+      message: "a server could not create the match's world; the ticket waits for another one",
+    });
+    expect(eventsOf(fleet, "world-failed")).toMatchObject([{ serverId: "a", error }]);
+  },
+);
+
+it("a ticket has at most 500 characters of the error of a world", async () => {
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a");
+  server.createErrors.push(new DmEnvRpcError("INTERNAL", "x".repeat(100_000)));
+  const [first = ""] = await fleet.tickets(2);
+  await fleet.settle(1);
+  const { error } = await fleet.ticket(first);
+  expect(error?.message).toMatch(/^the match's world could not be created: x{500}…; the ticket/);
 });
 
 it("tickets that wait again after a failed create need not be watched or read for awayMs", async () => {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, pause, toError } from "@dm-env-rpc/transport/internal";
-
+import { shorten } from "../../errors.ts";
 import type { Match, Reason, ServerRecord, Ticket, World } from "../../model.ts";
+import { maxNameLength } from "../../names.ts";
 import type { Profile } from "../../profile.ts";
 import { put } from "../../replica.ts";
 import { type Change, isStoreError } from "../../store/store.ts";
@@ -17,6 +19,9 @@ import type { WorldTasks } from "./world-tasks.ts";
 const burst = 25;
 /** Name of the task that starts creates. */
 const starting = "start creates";
+
+/** Maximum number of characters that a ticket contains of a world's error. */
+const maxReason = 500;
 
 /** Delay between attempts to commit a created world while the store is unavailable. */
 const storeRetryMs = 200;
@@ -118,6 +123,12 @@ async function createWorld(
     const type = server.worldTypes.length > 1 ? world.type : undefined;
     const { worldCallMs } = settings;
     name = await servers.create(server, profile.settings, type, worldCallMs, span.metadata);
+    if (name.length > maxNameLength) {
+      throw new DmEnvRpcError(
+        "ABORTED",
+        `name of the created world: expected at most ${maxNameLength} characters, received ${name.length} ("${shorten(name)}"); give the world's type a shorter name`,
+      );
+    }
     span.end(undefined, { "dm_env_rpc.world.name": name });
   } catch (error) {
     span.end(toError(error));
@@ -151,10 +162,12 @@ async function isAllocated(
   server: ServerRecord,
 ): Promise<boolean> {
   const { replica, settings } = context;
-  const refusal = await context.allocate(server);
-  if (refusal !== undefined) {
+  if (!(await context.allocate(server))) {
     await unplace(context, id, (ticket) =>
-      requeued(ticket, replica.now() + settings.awayMs, { code: "UNAVAILABLE", message: refusal }),
+      requeued(ticket, replica.now() + settings.awayMs, {
+        code: "UNAVAILABLE",
+        message: "a server for the match could not be allocated; the ticket waits for another one",
+      }),
     );
     return false;
   }
@@ -275,7 +288,6 @@ async function createFailed(
 ): Promise<void> {
   const { replica, settings } = context;
   const fault = faultOf(error);
-  const why = messageOf(error);
   if (isUnreachable(error)) {
     context.suspect(world.serverId);
   }
@@ -287,19 +299,27 @@ async function createFailed(
     tasks.failed(`profile ${profile.name}`);
   }
   const nowMs = replica.now();
-  const fails = (text: string): Reason => ({ code: "FAILED_PRECONDITION", message: text });
+  const fails = (message: string): Reason => ({ code: "FAILED_PRECONDITION", message });
+  const waits = (message: string): Reason => ({ code: "UNAVAILABLE", message });
+  // The error of a server that refuses to create any world, or cannot be reached, may contain the server's address. So
+  // only the event has it.
+  const why = fault === "server" ? "" : shorten(messageOf(error), maxReason);
   await unplace(context, world.id, (ticket) => {
     if (fault === "settings") {
-      const text = `the world settings of profile "${profile.name}" were refused: ${why}`;
+      const text = `the world settings of profile "${profile.name}" were refused: ${why}; choose another profile, or tell the operator of the matchmaker`;
       return ended(ticket, "failed", nowMs, fails(text));
     }
-    const attempts = ticket.attempts + (fault === "world" ? 1 : 0);
+    if (fault === "server") {
+      const text = "a server could not create the match's world; the ticket waits for another one";
+      return requeued(ticket, nowMs + settings.awayMs, waits(text));
+    }
+    const attempts = ticket.attempts + 1;
     if (attempts >= settings.maxAttempts) {
-      const text = `a world for profile "${profile.name}" could not be created in ${attempts} attempts: ${why}`;
+      const text = `a world for profile "${profile.name}" could not be created in ${attempts} attempts: ${why}; create another ticket later`;
       return ended({ ...ticket, attempts }, "failed", nowMs, fails(text));
     }
-    const reason = { code: "UNAVAILABLE", message: why } as const;
-    return requeued({ ...ticket, attempts }, nowMs + settings.awayMs, reason);
+    const text = `the match's world could not be created: ${why}; the ticket waits for another one`;
+    return requeued({ ...ticket, attempts }, nowMs + settings.awayMs, waits(text));
   });
 }
 
