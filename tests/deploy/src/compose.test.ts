@@ -10,7 +10,7 @@ import { appHelp } from "./app-help.ts";
 import { Processes } from "./compose/processes.ts";
 import { inOrder, loadProject } from "./compose/project.ts";
 import { readDockerfile } from "./docker/dockerfile.ts";
-import { option } from "./manifests/render.ts";
+import { argument, bytesOf, option } from "./manifests/render.ts";
 import { deploy } from "./paths.ts";
 
 const project = await loadProject();
@@ -71,6 +71,12 @@ it("checks each server's health at the address that it listens on", () => {
     const test = healthcheck?.test.slice(1) ?? stage?.health;
     expect(test, name).toContain(`http://127.0.0.1:${option(command, "port")}`);
   }
+});
+
+it("lets Redis refuse writes when its memory is full", () => {
+  const { command = [] } = project.services["redis"] ?? {};
+  expect(argument(command, "maxmemory-policy")).toBe("noeviction");
+  expect(bytesOf(argument(command, "maxmemory"))).toBeGreaterThan(0);
 });
 
 it("gives every service time for its drain", () => {

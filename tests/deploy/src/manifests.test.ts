@@ -3,13 +3,22 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { defaultSettings, type MatchmakerSettings } from "@dm-env-rpc/matchmaker";
 import { Program, run } from "@dm-env-rpc/tests-processes";
 import { Ajv } from "ajv";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { parse } from "yaml";
 import { appHelp } from "./app-help.ts";
 import { fleetAutoscalerSchema, fleetSchema } from "./manifests/agones-schema.ts";
-import { type Manifest, option, podsOf, render } from "./manifests/render.ts";
+import {
+  argument,
+  bytesOf,
+  type Container,
+  type Manifest,
+  option,
+  podsOf,
+  render,
+} from "./manifests/render.ts";
 import { bin, deploy, root } from "./paths.ts";
 
 const folders = ["kubernetes/overlays/development", "kubernetes/overlays/production", "agones"];
@@ -31,6 +40,22 @@ function matches(selector: object | undefined, labels: object): boolean {
   const found = new Map<string, unknown>(Object.entries(labels));
   return wanted.length > 0 && wanted.every(([name, value]) => found.get(name) === value);
 }
+
+/** Returns the containers with a name. */
+function containers(manifests: readonly Manifest[], name: string): readonly Container[] {
+  return podsOf(manifests)
+    .flatMap(({ pod }) => pod.spec.containers)
+    .filter((each) => each.name === name);
+}
+
+/** Measured memory of a matchmaker, in bytes. */
+const memory = {
+  ofProcess: 130_000_000,
+  /** A watch of a ticket on a connection of its own. */
+  ofCall: 105_000,
+  /** The most that its listener buffers (`maxBufferedBytes`). */
+  ofBuffers: 80 * 2 ** 20,
+};
 
 describe.each(rendered)("%s", (folder, manifests) => {
   it("is valid for Kubernetes' schemas, without unknown fields", async () => {
@@ -210,6 +235,32 @@ describe.each(rendered)("%s", (folder, manifests) => {
         });
         expect(resources).toMatchObject({ requests: expect.anything(), limits: expect.anything() });
       }
+    }
+  });
+
+  it("gives a matchmaker the memory that its limits allow callers to use", () => {
+    const found = containers(manifests, "matchmaker-server");
+    expect(found).toHaveLength(1);
+    for (const { args = [], resources } of found) {
+      const limit = (name: keyof MatchmakerSettings): number => {
+        const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+        return Number(option(args, flag) ?? defaultSettings[name]);
+      };
+      const calls = limit("maxWatches") + limit("maxCalls") + limit("reservedCalls");
+      const needed =
+        memory.ofProcess + calls * memory.ofCall + memory.ofBuffers + limit("maxTicketsBytes");
+      expect(bytesOf(resources?.limits?.memory)).toBeGreaterThanOrEqual(needed);
+    }
+  });
+
+  it("lets Redis refuse writes, rather than evict keys or be killed, when its memory is full", () => {
+    const found = containers(manifests, "redis");
+    expect(found).toHaveLength(1);
+    for (const { args = [], resources } of found) {
+      expect(argument(args, "maxmemory-policy")).toBe("noeviction");
+      // A rewrite of the append-only file may copy every page.
+      const most = bytesOf(argument(args, "maxmemory"));
+      expect(bytesOf(resources?.limits?.memory)).toBeGreaterThanOrEqual(2 * most);
     }
   });
 

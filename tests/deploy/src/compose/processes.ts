@@ -36,9 +36,15 @@ export class Processes implements AsyncDisposable {
       const [, free] = (await this.#placeOf(name, first)).split(":");
       return `${range}${free}-${free}`;
     }
-    for (const { source, target } of service.configs ?? []) {
-      if (word.endsWith(`=${target}`)) {
-        return word.replace(target, this.#project.configs[source]?.file ?? "");
+    const { configs, secrets } = this.#project;
+    for (const [given, files] of [
+      [service.configs, configs],
+      [service.secrets, secrets],
+    ] as const) {
+      for (const { source, target } of given ?? []) {
+        if (word.endsWith(`=${target}`)) {
+          return word.replace(target, files[source]?.file ?? "");
+        }
       }
     }
     const [, others = "", host = "", at = ""] = /^(.*?)([\w-]+):(\d+)$/.exec(word) ?? [];

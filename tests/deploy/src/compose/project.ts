@@ -15,12 +15,14 @@ export interface Service {
   readonly ports?: readonly unknown[];
   readonly read_only?: boolean;
   readonly configs?: readonly { readonly source: string; readonly target: string }[];
+  readonly secrets?: readonly { readonly source: string; readonly target: string }[];
 }
 
 /** A Compose project. */
 export interface Project {
   readonly services: Readonly<Record<string, Service>>;
   readonly configs: Readonly<Record<string, { readonly file: string }>>;
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
 }
 
 /** Loads the project as `docker compose config` does: its schema, anchors, defaults and paths. */

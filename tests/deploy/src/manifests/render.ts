@@ -24,7 +24,10 @@ export interface Container {
   readonly readinessProbe?: Probe;
   readonly livenessProbe?: Probe;
   readonly lifecycle?: { readonly preStop?: { readonly sleep?: { readonly seconds: number } } };
-  readonly resources?: { readonly requests?: object; readonly limits?: object };
+  readonly resources?: {
+    readonly requests?: object;
+    readonly limits?: { readonly memory?: string };
+  };
   readonly securityContext?: Readonly<Record<string, unknown>>;
   readonly volumeMounts?: readonly { readonly name: string }[];
 }
@@ -105,4 +108,16 @@ export function podsOf(
 /** Returns the value of `--name=value`. */
 export function option(args: readonly string[], name: string): string | undefined {
   return args.find((arg) => arg.startsWith(`--${name}=`))?.slice(name.length + 3);
+}
+
+/** Returns the argument after `--name`. */
+export function argument(args: readonly string[], name: string): string | undefined {
+  const at = args.indexOf(`--${name}`);
+  return at === -1 ? undefined : args[at + 1];
+}
+
+/** Returns the bytes of a size such as `1Gi`, as Kubernetes writes it, or `512mb`, as Redis does. */
+export function bytesOf(size = ""): number {
+  const [, number, unit = ""] = /^(\d+)(mi|mb|gi|gb)$/i.exec(size) ?? [];
+  return Number(number) * 1024 ** (unit.toLowerCase().startsWith("m") ? 2 : 3);
 }
