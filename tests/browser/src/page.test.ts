@@ -52,11 +52,13 @@ describe.each(chromium)("the page in $name", (browser) => {
     const picture = await page.waitForSelector("img.pixels");
     const frames = await page.evaluate(async (image) => {
       const sources = new Set<string>();
-      while (sources.size < 5) {
+      let width = 0; // 0 while a picture is being decoded.
+      while (sources.size < 5 || width === 0) {
         sources.add(image?.src ?? "");
+        width = Math.max(width, image?.naturalWidth ?? 0);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
-      return { sources: [...sources], width: image?.naturalWidth };
+      return { sources: [...sources], width };
     }, picture);
     expect(frames.width).toBe(64);
     expect(frames.sources.every((source) => source.startsWith("blob:"))).toBe(true);

@@ -23,6 +23,11 @@ function squeezed(bytes: Uint8Array): Buffer {
   return grpcFrame(gzipSync(bytes), 1);
 }
 
+/** Makes the frame and the first bytes of a message of 60 MiB, which is within all limits. */
+function incomplete(bytes: number): Buffer {
+  return grpcFrame(field(20, Buffer.alloc(mebibytes60))).subarray(0, 5 + bytes);
+}
+
 /** Makes a CreateWorldRequest with the setting `x`, whose tensor has `array` in the field `payload`. */
 function creating(payload: number, array: Uint8Array): Buffer {
   const tensor = field(payload, array);
@@ -171,8 +176,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
 
   "30 streams that send 58 of 60 MiB and stall": async (address) => {
     const connection = new RawConnection(address);
-    const part = Buffer.alloc(5 + 58 * mebibyte);
-    part.writeUInt32BE(mebibytes60, 1);
+    const part = incomplete(58 * mebibyte);
     const calls = Array.from({ length: 30 }, () => connection.call());
     const codes: unknown[] = [];
     await new Promise<void>((resolve) => {
@@ -193,8 +197,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
 
   "100 streams that begin a frame of 60 MiB and stall": async (address) => {
     const connection = new RawConnection(address);
-    const half = Buffer.alloc(5 + 1000);
-    half.writeUInt32BE(60 * mebibyte, 1);
+    const half = incomplete(1000);
     for (let i = 0; i < 100; i++) {
       connection.call().http2.write(half);
     }

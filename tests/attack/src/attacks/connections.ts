@@ -10,7 +10,7 @@ import {
 } from "@dm-env-rpc/tests-processes";
 import { openSocket, type Peer, processPath } from "../wire/peer.ts";
 import { joinOwn } from "../wire/requests.ts";
-import { type Attacks, hold, repeat } from "./attack.ts";
+import { type Attacks, hold, repeat, times } from "./attack.ts";
 
 const { headers, goAway, continuation } = frameTypes;
 
@@ -37,6 +37,13 @@ export const connections: Attacks = {
     }),
 
   "2,000 connections at once": () => (target) => hold(target, 2_000, async () => {}),
+
+  "10,000 streams that send nothing, on 40 connections": () => (target) =>
+    hold(target, 40, async (peer) => {
+      for (let i = 0; i < 250 && peer.isOpen; i++) {
+        await peer.call();
+      }
+    }),
 
   "5,000 connections that send nothing": () => async (target) => {
     for (let opened = 0; opened < 5_000 && !target.isOver(); opened += 100) {
@@ -79,6 +86,24 @@ export const connections: Attacks = {
       await Promise.race([new Promise((resolve) => socket.once("data", resolve)), target.over]);
       socket.destroy();
     }),
+
+  "HTTP/1.1 requests, 2,500 in each write": () => {
+    const requests = times(2_500, Buffer.from("GET / HTTP/1.1\r\nhost:a\r\n\r\n"));
+    return (target) =>
+      repeat(target, 250, async () => {
+        const socket = await openSocket(target);
+        if (socket === undefined) {
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          return;
+        }
+        const closed = new Promise((resolve) => socket.once("close", resolve));
+        socket.on("data", (chunk) => {
+          target.seen.receivedBytes += chunk.length;
+        });
+        socket.write(requests);
+        await Promise.race([closed, target.over]);
+      });
+  },
 
   "HTTP/1.1 headers that never end": () => (target) =>
     repeat(target, 250, async () => {

@@ -59,6 +59,7 @@ export const variants: ReadonlySet<string> = new Set([
   "calls with an unknown content type",
   "messages in gzip, 16 KB each",
   "health checks of long names",
+  "1,000 viewers of the list of worlds, in JSON",
   "WebSockets that open and close",
   "WebSocket pings",
   "WebSocket creates",
@@ -67,6 +68,7 @@ export const variants: ReadonlySet<string> = new Set([
   "deaf: 2,000 streams of creates that are never read",
   "steps of 16 KB behind a step that waits, 500 streams",
   "messages of 60 MiB that stop after 1 KB, 1,000 streams",
+  "health checks that do not end, 10,000 streams",
   "headers of 14 KB on 1,000 streams that stay open",
   "1,000 health watches that are never read",
 ]);

@@ -2,7 +2,7 @@
 // Attacks on a server's memory: requests that must wait, and responses that the attacker never reads.
 import { gzipSync } from "node:zlib";
 import { field, frameFlags, grpcFrame, literalHeader } from "@dm-env-rpc/tests-processes";
-import { type Peer, processPath, settingIds } from "../wire/peer.ts";
+import { openSocket, type Peer, processPath, settingIds } from "../wire/peer.ts";
 import {
   createOn,
   createWith,
@@ -13,7 +13,7 @@ import {
   tensorFields,
 } from "../wire/requests.ts";
 import { openWebSocket, webSocketFrame, webSocketOpcodes } from "../wire/web-socket.ts";
-import { type Attack, type Attacks, hold, times } from "./attack.ts";
+import { type Attack, type Attacks, hold, repeat, times } from "./attack.ts";
 import { manySettings } from "./messages.ts";
 
 const mebibyte = 1024 * 1024;
@@ -23,6 +23,11 @@ const streams = 250;
 
 /** Options of a client whose windows are closed, so that responses stay with the server. */
 const closedWindow = { settings: [[settingIds.initialWindowSize, 0] as const] };
+
+/** Makes the frame and the first bytes of a message that is within all limits. */
+function incomplete(size: number, bytes: number): Buffer {
+  return grpcFrame(field(20, Buffer.alloc(size))).subarray(0, 5 + bytes);
+}
 
 /** Fills streams with requests, on connections whose windows are closed. */
 function unread(
@@ -91,6 +96,7 @@ function waiting(
   };
 }
 
+const checkPath = "/grpc.health.v1.Health/Check";
 const reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const gzip = literalHeader("grpc-encoding", "gzip");
 
@@ -139,6 +145,31 @@ export const memory: Attacks = {
       await Promise.all(all);
     }),
 
+  "ends of sequences that 1,000 agents on large boards never receive": () => (target) =>
+    hold(target, 4, async (peer) => {
+      const host = await peer.call();
+      const board = { height: 128, width: 128, max_agents: streams };
+      const world = await createOn(peer, host, board);
+      if (world === undefined) {
+        return;
+      }
+      const joins = Array.from({ length: streams }, async () =>
+        joinOn(peer, await peer.call(), world),
+      );
+      const agents = await Promise.all(joins);
+      const firstSteps = agents.map(async (agent) => {
+        if (agent !== undefined && (await peer.request(agent.stream, stepFor([])))) {
+          await peer.answer(agent.stream);
+        }
+      });
+      await Promise.all(firstSteps);
+      await peer.request(host, requestOf("resetWorld", field(1, Buffer.from(world))));
+      const [leaving] = agents;
+      if (leaving !== undefined) {
+        await peer.request(leaving.stream, requestOf("leaveWorld"));
+      }
+    }),
+
   "steps of 16 KB behind a step that waits, 500 streams": waiting(4, 125, () =>
     requestOf(
       "step",
@@ -158,8 +189,7 @@ export const memory: Attacks = {
   ),
 
   "messages of 60 MiB that stop after 58 MiB, 120 streams": () => {
-    const part = Buffer.alloc(5 + 58 * mebibyte);
-    part.writeUInt32BE(60 * mebibyte, 1);
+    const part = incomplete(60 * mebibyte, 58 * mebibyte);
     return (target) =>
       hold(target, 4, async (peer) => {
         const all = Array.from({ length: 30 }, async () => {
@@ -169,8 +199,7 @@ export const memory: Attacks = {
       });
   },
   "messages of 60 MiB that stop after 1 KB, 1,000 streams": () => {
-    const part = Buffer.alloc(5 + 1000);
-    part.writeUInt32BE(60 * mebibyte, 1);
+    const part = incomplete(60 * mebibyte, 1000);
     return (target) =>
       hold(target, 4, async (peer) => {
         for (let i = 0; i < streams && peer.isOpen; i++) {
@@ -179,8 +208,7 @@ export const memory: Attacks = {
       });
   },
   "requests by Connect that stop after 900 KB, 1,000 streams": () => {
-    const part = Buffer.alloc(5 + 900_000);
-    part.writeUInt32BE(1_000_000, 1);
+    const part = incomplete(1_000_000, 900_000);
     return (target) =>
       hold(target, 4, async (peer) => {
         const all = Array.from({ length: streams }, async () => {
@@ -188,6 +216,43 @@ export const memory: Attacks = {
         });
         await Promise.all(all);
       });
+  },
+  "requests in JSON that stop one byte early, 10,000 streams": () => {
+    const part = Buffer.alloc(5 + 249_999, " ");
+    part.writeUIntBE(250_000, 0, 5);
+    return (target) =>
+      hold(target, 40, async (peer) => {
+        const all = Array.from({ length: streams }, async () => {
+          await peer.send(await peer.call(processPath, "application/connect+json"), part);
+        });
+        await Promise.all(all);
+      });
+  },
+  "health checks that do not end, 10,000 streams": () => {
+    const request = grpcFrame(Buffer.alloc(60_000));
+    return (target) =>
+      hold(target, 40, async (peer) => {
+        const all = Array.from({ length: streams }, async () => {
+          await peer.send(await peer.call(checkPath), request);
+        });
+        await Promise.all(all);
+      });
+  },
+  "HTTP/1.1 bodies that stop one byte early, 500 connections": () => {
+    const head = `POST ${checkPath} HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n`;
+    const part = Buffer.concat([Buffer.from(head), Buffer.alloc(59_999, " ")]);
+    return async (target) => {
+      await repeat(target, 500, async () => {
+        const socket = await openSocket(target);
+        if (socket === undefined) {
+          await new Promise((resolve) => setTimeout(resolve, 10));
+          return;
+        }
+        const closed = new Promise((resolve) => socket.resume().once("close", resolve));
+        socket.write(part);
+        await Promise.race([closed, target.over]);
+      });
+    };
   },
   "headers of 14 KB on 1,000 streams that stay open": () => {
     const extra = Buffer.concat(

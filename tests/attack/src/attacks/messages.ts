@@ -98,6 +98,9 @@ const fields = (count: number): Buffer => times(count, emptyField);
 /** `count` chunks of one element each, for an array of numbers. */
 const chunks = (count: number): Buffer => times(count, field(1, one));
 
+/** A board of `count` lines without cells, and one cell. */
+const lines = (count: number): Buffer => Buffer.from(".\n".padEnd(count, "\n").concat("."));
+
 /** A create with 65,000 settings, each under another name. */
 export function manySettings(): Buffer {
   const settings = Array.from({ length: 65_000 }, (_, i) => setting(`s${i}`, Buffer.alloc(0)));
@@ -131,6 +134,10 @@ const bombs: Readonly<Record<string, () => Buffer>> = {
   "a setting whose payload is given 30 million times": () =>
     createWith(times(largest / 2, field(tensorFields.int32s))),
   "65,000 settings": manySettings,
+  "a seed of 16.7 million bytes": () =>
+    requestOf("createWorld", setting("seed", tensorOf("uint8s", field(1, Buffer.alloc(elements))))),
+  "a layout of 8 million empty lines": () =>
+    requestOf("createWorld", setting("layout", tensorOf("strings", field(1, lines(8_000_000))))),
   "30 million settings without names": () => requestOf("createWorld", fields(largest / 2)),
   "a property written with 16.7 million unpacked int32": () =>
     requestOf("writeProperty", setting("x", tensorOf("int32s", unpacked(elements)))),

@@ -6,6 +6,7 @@ import { gunzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
 import { EnvironmentRequestSchema } from "@dm-env-rpc/protocol";
 import { HealthCheckRequestSchema } from "@dm-env-rpc/protocol/health";
+import { ServerReflectionRequestSchema } from "@dm-env-rpc/protocol/reflection";
 import { describe, expect, it } from "vitest";
 import { Seen, type Target } from "./attack.ts";
 import { requests } from "./requests.ts";
@@ -57,6 +58,14 @@ describe("an attack sends what its name says:", () => {
   it("health checks of long names", async () => {
     const { body } = await firstMessage("health checks of long names");
     expect(fromBinary(HealthCheckRequestSchema, body).service).toHaveLength(10_000);
+  });
+
+  it("reflection of symbols of 60,000 dots", async () => {
+    const { body } = await firstMessage("reflection of symbols of 60,000 dots");
+    expect(fromBinary(ServerReflectionRequestSchema, body).messageRequest).toEqual({
+      case: "fileContainingSymbol",
+      value: ".".repeat(60_000),
+    });
   });
 
   it.each([

@@ -2,6 +2,8 @@
 // Requests without pause, most of them valid, over every protocol that the server speaks.
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
+import { create as createMessage, toBinary } from "@bufbuild/protobuf";
+import { WatchWorldsRequestSchema } from "@dm-env-rpc/protocol/spectator";
 import {
   field,
   frameFlags,
@@ -12,14 +14,14 @@ import {
   literalHeader,
 } from "@dm-env-rpc/tests-processes";
 import { type Peer, processPath } from "../wire/peer.ts";
-import { createOn, joinOn, joinOwn, requestOf, stepFor } from "../wire/requests.ts";
+import { createOn, joinOn, joinOwn, joinWithSeats, requestOf, stepFor } from "../wire/requests.ts";
 import {
   openWebSocket,
   type WebSocketPeer,
   webSocketFrame,
   webSocketOpcodes,
 } from "../wire/web-socket.ts";
-import { type Attack, type Attacks, persist, repeat, times } from "./attack.ts";
+import { type Attack, type Attacks, hold, persist, repeat, times } from "./attack.ts";
 import { manySettings } from "./messages.ts";
 
 const { data, headers } = frameTypes;
@@ -145,6 +147,46 @@ function watches(path: string, request: Uint8Array): Attack {
     });
 }
 
+/** Creates 400 worlds, and then makes 1,000 calls that list them as often as possible. */
+function listViewers(contentType: string, request: Uint8Array): Attack {
+  const body = grpcFrame(request);
+  return () => (target) =>
+    hold(target, connections, async (peer) => {
+      const stream = await peer.call();
+      await peer.send(stream, times(batch, grpcFrame(create)));
+      for (let i = 0; i < batch; i++) {
+        await peer.answer(stream);
+      }
+      for (let i = 0; i < 250 && peer.isOpen; i++) {
+        const id = await peer.call(`${spectator}/WatchWorlds`, contentType);
+        peer.drop(id);
+        await peer.send(id, body, endStream);
+      }
+    });
+}
+
+/** Watches 50 worlds with large pictures, each of which one agent steps without pause. */
+function pictureViewers(): Attack {
+  return () => (target) =>
+    hold(target, 1, async (peer) => {
+      const all = Array.from({ length: 50 }, async () => {
+        const joined = await joinOwn(peer, { height: 64, width: 64 });
+        if (joined === undefined) {
+          return;
+        }
+        const id = await peer.call(`${spectator}/WatchWorld`);
+        peer.drop(id);
+        await peer.send(id, grpcFrame(field(1, Buffer.from(joined.world))), endStream);
+        const step = grpcFrame(stepFor([]));
+        while (await peer.send(joined.stream, step)) {
+          await peer.answer(joined.stream);
+        }
+      });
+      await Promise.all(all);
+    });
+}
+
+const spectator = "/spectator.v1.SpectatorService";
 const health = "/grpc.health.v1.Health";
 const name = field(1, Buffer.from("dm_env_rpc.v1.Environment"));
 const longName = field(1, Buffer.alloc(10_000, "s"));
@@ -184,6 +226,13 @@ export const requests: Attacks = {
           stream,
           requests: [requestOf("joinWorld", field(1, Buffer.from(world))), requestOf("leaveWorld")],
         };
+  }),
+  "joins of 1,000 seats, and leaves": pipelined(async (peer) => {
+    const stream = await peer.call();
+    const world = await createOn(peer, stream, { height: 32, width: 32, max_agents: 1_000 });
+    return world === undefined
+      ? undefined
+      : { stream, requests: [joinWithSeats(world, 1_000), requestOf("leaveWorld")] };
   }),
   "steps of own worlds for all observations": pipelined(async (peer) => {
     const joined = await joinOwn(peer, { height: 32, width: 32 });
@@ -226,6 +275,21 @@ export const requests: Attacks = {
     stream: await peer.call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"),
     requests: [field(4, Buffer.from("dm_env_rpc.v1.Environment"))],
   })),
+
+  "reflection of symbols of 60,000 dots": pipelined(async (peer) => ({
+    stream: await peer.call("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"),
+    requests: [field(4, Buffer.alloc(60_000, "."))],
+  })),
+
+  "1,000 viewers of the list of worlds": listViewers(
+    "application/grpc",
+    toBinary(WatchWorldsRequestSchema, createMessage(WatchWorldsRequestSchema, { maxRate: 30 })),
+  ),
+  "1,000 viewers of the list of worlds, in JSON": listViewers(
+    "application/grpc+json",
+    Buffer.from('{"maxRate":30}'),
+  ),
+  "viewers of 50 large pictures that change": pictureViewers(),
 
   "WebSockets that open and close": webSockets(async () => {}),
   "WebSocket frames without a mask": webSockets(async (socket) => {

@@ -42,6 +42,12 @@ export function setting(name: string, tensor: Uint8Array): Buffer {
   return field(1, field(1, Buffer.from(name)), field(2, tensor));
 }
 
+/** Encodes a join of a world with several seats. */
+export function joinWithSeats(world: string, seats: number): Buffer {
+  const entry = field(2, field(1, Buffer.from("seats")), field(2, int32(seats)));
+  return requestOf("joinWorld", field(1, Buffer.from(world)), entry);
+}
+
 /** Encodes a create with one setting. */
 export function createWith(tensor: Uint8Array): Buffer {
   return requestOf("createWorld", setting("x", tensor));

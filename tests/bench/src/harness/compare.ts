@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type Child, type ChildOptions, startNode, startPython } from "./child.ts";
 import { withInstructions } from "./instructions.ts";
+import { turnOrder } from "./order.ts";
 import { type Summary, summarize } from "./statistics.ts";
 
 /** The runtime and the peer of one side of a contender. */
@@ -126,8 +127,8 @@ export async function compare(comparison: Comparison): Promise<Measured[]> {
 }
 
 /**
- * Samples contenders: all their processes are started, then in each mode they play in turns, forward and
- * backward, so that a slow spell of the machine affects all of them.
+ * Samples contenders: all their processes are started, then in each mode they play in turns (`turnOrder`), so that a slow
+ * spell of the machine affects all of them.
  */
 export async function takeSamples(comparison: Comparison): Promise<Samples> {
   const { effort } = comparison;
@@ -170,7 +171,6 @@ async function takeTurns(
   samples: Map<string, Taken>,
 ): Promise<void> {
   const { launches, repetitions, turnMs } = effort;
-  const thereAndBack = [entrants, [...entrants].reverse()];
   for (const mode of modes) {
     onProgress(`warming up ${mode.label}`);
     for (const entrant of entrants) {
@@ -178,9 +178,9 @@ async function takeTurns(
       await warmUp(entrant, mode, effort);
     }
     for (let repetition = 0; repetition < repetitions; repetition++) {
-      const turn = (launch - 1) * repetitions + repetition + 1;
-      onProgress(`turn ${turn} of ${launches * repetitions}: ${mode.label}`);
-      for (const entrant of thereAndBack[repetition % 2] ?? []) {
+      const turn = (launch - 1) * repetitions + repetition;
+      onProgress(`turn ${turn + 1} of ${launches * repetitions}: ${mode.label}`);
+      for (const entrant of turnOrder(entrants, turn)) {
         const { turns } = takenOf(samples, entrant.contender, mode);
         turns.push(await play(entrant, mode, turnMs));
       }

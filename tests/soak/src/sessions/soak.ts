@@ -57,6 +57,7 @@ export async function soakSessions(options: SessionsOptions): Promise<SessionsSu
       maxConnections: connections + spare,
       maxConnectionsPerAddress: connections + spare,
       maxStreams: 2 * sessions + spare,
+      maxStreamsPerAddress: 2 * sessions + spare,
       maxWorlds: sessions + spare,
     },
   });

@@ -34,6 +34,7 @@ const wanted: Partial<MatchmakerSettings> = {
   ticketLeaseMs: longMs,
   awayMs: longMs,
   maxServers: plenty,
+  maxServersBytes: 2 ** 33,
   maxTickets: plenty,
   maxTicketsBytes: 2 ** 33,
   maxTicketsPerCaller: plenty,
