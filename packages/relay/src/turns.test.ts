@@ -33,3 +33,34 @@ it("pauses a source once its messages have taken too much of a turn, and resumes
   }
   expect([turns.isWaiting, calls]).toEqual([false, ["pause", "resume"]]);
 });
+
+it("lets a source forward 32 messages after a resume, even if many sources wait", () => {
+  const tasks: (() => void)[] = [];
+  const share = new ThreadShare(
+    () => 0,
+    (task) => tasks.push(task),
+    2,
+  );
+  const turnsOf = (network: string) =>
+    new Turns(share, network, { pause: () => {}, resume: () => {} });
+  const sources = Array.from({ length: 8 }, (_, i) => turnsOf(`192.0.2.${i}`));
+  share.count();
+  share.count();
+  for (const source of sources) {
+    source.count();
+    expect(source.isWaiting).toBe(true);
+  }
+  for (const task of tasks.splice(0)) {
+    task();
+  }
+  const resumed = sources.filter(({ isWaiting }) => !isWaiting);
+  expect(resumed).toHaveLength(2);
+  for (const source of resumed) {
+    for (let message = 0; message < 32; message++) {
+      source.count();
+      expect(source.isWaiting).toBe(false);
+    }
+    source.count();
+    expect(source.isWaiting).toBe(true);
+  }
+});

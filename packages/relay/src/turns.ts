@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ThreadShare } from "@dm-env-rpc/transport/internal";
 
+/** Number of messages that a source forwards after a resume, even if the turn is over. */
+const messagesPerResume = 32;
+
 /** A stream or a WebSocket that can stop delivering messages. */
 export interface Pausable {
   pause(): void;
@@ -11,6 +14,8 @@ export interface Pausable {
 export class Turns {
   /** True while the source waits for its next turn. */
   isWaiting = false;
+  /** Number of messages left of `messagesPerResume`. */
+  #left = 0;
   readonly #share: ThreadShare;
   readonly #network: string;
   readonly #source: Pausable;
@@ -25,6 +30,10 @@ export class Turns {
   /** Counts a message of the source. */
   count(): void {
     this.#share.countStep();
+    if (this.#left > 0) {
+      this.#left -= 1;
+      return;
+    }
     if (!this.#share.isOver || this.isWaiting) {
       return;
     }
@@ -32,6 +41,7 @@ export class Turns {
     this.#source.pause();
     this.#share.wait(this.#network, () => {
       this.isWaiting = false;
+      this.#left = messagesPerResume;
       this.#share.count();
       this.#source.resume();
     });
