@@ -11,8 +11,8 @@ import { readArray } from "./array-reader.ts";
 
 const noElements: readonly never[] = Object.freeze([]);
 
-/** 2^8 bytes that a broadcast allocates cost 1, so that a message allocates at most 64 MiB by default. */
-const broadcastShift = 8;
+/** This many bytes that a broadcast allocates cost 1, so that a message allocates at most 64 MiB by default. */
+const broadcastBytes = 256;
 
 /** Bytes of an element that is a reference: a string or an Any. */
 const referenceBytes = 8;
@@ -129,7 +129,7 @@ export function spendBroadcast(
   }
   // `unpack` refuses a larger tensor before it allocates memory.
   if (count <= maxElements) {
-    reader.spend((count * (dtypes[dtype].bytes || referenceBytes)) >>> broadcastShift);
+    reader.spend(Math.floor((count * (dtypes[dtype].bytes || referenceBytes)) / broadcastBytes));
   }
 }
 
