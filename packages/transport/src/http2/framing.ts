@@ -5,19 +5,13 @@ import { tooLarge } from "../limits/too-large.ts";
 import type { BufferPool } from "./buffer-pool.ts";
 import { ChunkMemory } from "./chunk-memory.ts";
 import { Parts } from "./parts.ts";
-import { owned } from "./read-ahead.ts";
+import { chunkOverheadBytes, owned } from "./read-ahead.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
 /** First value of `#trustedBytes`. */
 const firstAllocationBytes = 16 * 1024;
-
-/**
- * Overhead of a chunk that waits (an object and an ArrayBuffer). It is added to the chunk's bytes, so that limits on
- * buffered bytes also bound the memory that a peer takes by sending byte by byte.
- */
-const chunkOverheadBytes = 256;
 
 /**
  * A message above `firstAllocationBytes` is allocated as a whole once this share of it has arrived. The rest costs

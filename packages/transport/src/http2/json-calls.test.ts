@@ -78,6 +78,18 @@ test("a message that is not valid JSON is malformed, and later messages are answ
   expect(error.message).toContain("expected an EnvironmentRequest in protobuf's JSON format");
 });
 
+test("the error of a malformed message does not repeat a long value", async () => {
+  await using server = await serving();
+  await using call = callInJson(server.address);
+  const served = record(await server.next());
+  call.http2.end(frame(json({ step: { requestedObservations: ["x".repeat(100_000)] } })));
+  await served.seen("end");
+  const [first] = served.messages;
+  const { message } = errorOf(first?.case === "malformed" ? first.value : undefined);
+  expect(message).toContain("xxx");
+  expect(message.length).toBeLessThan(300);
+});
+
 test("a malformed message that is inflated is malformed, too", async () => {
   await using server = await serving();
   await using call = callInJson(server.address, { "connect-content-encoding": "gzip" });

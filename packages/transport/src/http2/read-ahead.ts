@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Readable } from "node:stream";
 
-/** Memory of a chunk in addition to its bytes: an object and its place in a list. */
+/**
+ * Memory of a chunk in addition to its bytes: an object and an ArrayBuffer. It is counted, so that limits on buffered
+ * bytes also bound the memory that a peer takes by sending byte by byte.
+ */
 export const chunkOverheadBytes = 256;
 
 /**

@@ -17,6 +17,7 @@ export { networkOf } from "./network-of.ts";
 export { Queue } from "./queue.ts";
 export { RefusalCounts } from "./refusal-counts.ts";
 export { RequestRates } from "./request-rates.ts";
+export { shorten } from "./shorten.ts";
 export { StreamCounts, type StreamLimits } from "./stream-counts.ts";
 export { ThreadShare } from "./thread-share.ts";
 export { messageOf, toError } from "./thrown.ts";

@@ -3,8 +3,12 @@ import { fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { EnvironmentRequestSchema, EnvironmentResponseSchema } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, MessageCodec, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { shorten } from "../internal/shorten.ts";
 import { messageOf } from "../internal/thrown.ts";
 import { toGenerated } from "./generated-messages.ts";
+
+/** Maximum length of a parser's message in an error: it may repeat a value of the request. */
+const maxReasonLength = 200;
 
 /** Encodes responses. */
 type Encoder = Pick<MessageCodec<ProcessResponse>, "size" | "write">;
@@ -30,7 +34,7 @@ export function requestOfJson(
       case: "malformed",
       value: new DmEnvRpcError(
         "INVALID_ARGUMENT",
-        `expected an EnvironmentRequest in protobuf's JSON format: ${messageOf(error)}`,
+        `expected an EnvironmentRequest in protobuf's JSON format: ${shorten(messageOf(error), maxReasonLength)}`,
         { origin: "client", cause: error },
       ),
     };

@@ -19,10 +19,10 @@ export interface UnreadMessage<Received> {
 export interface StreamReceiver<Received> {
   /**
    * Called when a message has arrived, or a complete frame that failed to decode. `bytes` is its size, after inflation.
-   * On a server, a large message that exceeds a limit of the codec may be delivered before all of it has arrived: as
-   * malformed, with a size of 0.
-   * On a server, a message above the limit is delivered, too: as malformed, with a size of 0. `onEnd` follows. When the
-   * server then calls `end`, the client receives the limit's error.
+   *
+   * On a server, a message that exceeds a limit is delivered as malformed, with a size of 0. If the limit is one of the
+   * codec, this may happen before all of the message has arrived. If the limit is `maxMessageBytes`, `onEnd` follows, and
+   * the client receives the limit's error when the server calls `end`.
    */
   onMessage(message: Received | Malformed, bytes: number): void;
   /**
