@@ -159,12 +159,17 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
       const onStream = (stream: ServerStream): void => place.accept(stream);
       const opened = await ports.take((port) => listener.addPort({ port, onStream }));
       port = opened.port;
+      if (isClosing) {
+        await opened.close({ graceMs: 0 });
+        throw reason;
+      }
       const shown =
         publicHost.includes(":") && !publicHost.startsWith("[") ? `[${publicHost}]` : publicHost;
       place.open(opened, `${tls === undefined ? "http" : "https"}://${shown}:${port}`);
       return place;
     } catch (error) {
       places.delete(place);
+      ports.release(port);
       throw error;
     }
   };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { Counts } from "./counts.ts";
-import { networkOf } from "./network-of.ts";
+import { NetworkCounts } from "./network-counts.ts";
 import type { RefusalCounts } from "./refusal-counts.ts";
 
 /** The limits of a listener that `StreamCounts` applies. */
@@ -20,9 +19,8 @@ export class StreamCounts {
   readonly #noun: "streams" | "calls";
   readonly #limits: StreamLimits;
   readonly #refusals: RefusalCounts;
-  readonly #byNetwork = new Counts<string>();
+  readonly #byNetwork = new NetworkCounts();
   readonly #errors = new Map<keyof StreamLimits, DmEnvRpcError>();
-  #count = 0;
 
   /** @param refusals Counts the refused streams or calls. */
   constructor(noun: "streams" | "calls", limits: StreamLimits, refusals: RefusalCounts) {
@@ -34,26 +32,16 @@ export class StreamCounts {
   /**
    * Counts one more of an address.
    *
-   * @returns A function to call when the stream or call has closed, or the error that refuses it. Idempotent.
+   * @returns A function to call when the stream or call has closed, which is idempotent, or the error that refuses it.
    */
   open(address: string): (() => void) | DmEnvRpcError {
-    const network = networkOf(address);
-    if (this.#count >= this.#limits.maxStreams) {
+    if (this.#byNetwork.total >= this.#limits.maxStreams) {
       return this.#refusal("maxStreams");
     }
-    if (this.#byNetwork.of(network) >= this.#limits.maxStreamsPerAddress) {
+    if (this.#byNetwork.of(address) >= this.#limits.maxStreamsPerAddress) {
       return this.#refusal("maxStreamsPerAddress");
     }
-    this.#count += 1;
-    const uncount = this.#byNetwork.add(network);
-    let isOpen = true;
-    return () => {
-      if (isOpen) {
-        isOpen = false;
-        this.#count -= 1;
-        uncount();
-      }
-    };
+    return this.#byNetwork.add(address);
   }
 
   /** Returns the error of a limit. All refusals share it, because creating stacks for each would take much of a flood's time. */

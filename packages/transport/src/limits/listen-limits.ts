@@ -16,9 +16,9 @@ export class ListenLimitTable {
   readonly maxConnectionsPerAddress: Limit = { default: 2_000, unit: "count" };
   /**
    * Floods from one IPv4 address, or one IPv6 network of 64 bits: connections that the server ends because they break
-   * HTTP/2, or send many times more frames than their messages need. Above the limit, one new connection of the address
-   * starts per second, and its other new connections wait. The count begins again after four seconds without a flood; 0
-   * disables the limit. Default 3.
+   * HTTP/2, send many times more frames than their messages need, or have too many requests refused. Above the limit, one new connection of the address
+   * starts per second, and its other new connections wait. The count begins again after four seconds without a flood. 0
+   * disables the limit; the connections of an address are then not summed up, either. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /**
@@ -58,9 +58,9 @@ export class ListenLimitTable {
     most: 2 ** 32 - 1,
   };
   /**
-   * Bytes of one request in JSON, over HTTP/1.1 or of `routes`. Keep the limit small: such a request is decoded into
-   * objects of up to 100 times its size before other limits apply. A service may set its own `readMaxBytes`.
-   * Default 256 KiB.
+   * Bytes of one request that is in JSON, arrives over HTTP/1.1, or calls a method of `routes`. Keep the limit small:
+   * such a request is decoded into objects of up to 100 times its size before other limits apply. A service may set its
+   * own `readMaxBytes`. Default 256 KiB.
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**

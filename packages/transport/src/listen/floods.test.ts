@@ -465,6 +465,46 @@ test("calls that are opened and reset at once do not start", async () => {
   expect(server.errors).toEqual([]);
 });
 
+test("calls that are refused after a check for floods count as calls that are refused at once", async () => {
+  let answer = (): void => {};
+  const decided = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  let began = 0;
+  await using server = await serving({
+    maxStreamsPerConnection: 401,
+    routes: (router) =>
+      router.service(Health, {
+        check: async () => {
+          await decided;
+          return {};
+        },
+      }),
+    onCall: (call) => {
+      began += 1;
+      return () => call.refused();
+    },
+  });
+  await using call = rawCall(server.address);
+  echo(await server.next());
+  const ends = Array.from({ length: 400 }, async () => {
+    const stream = call.session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Check",
+      "content-type": "application/proto",
+    });
+    stream.resume().end();
+    await once(stream, "close");
+  });
+  await until(() => began === 400);
+  await new Promise((resolve) => setTimeout(resolve, 300)); // Three checks for floods.
+  answer();
+  await Promise.all(ends);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(server.errors).toEqual([]);
+  expect(call.session.closed).toBe(false);
+});
+
 test("the streams of a lost connection end with the same error", async () => {
   await using server = await serving();
   await using peer = rawPeer(server.listener.port);

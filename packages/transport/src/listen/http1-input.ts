@@ -81,8 +81,8 @@ export class Http1Input {
   }
 
   /**
-   * Gives the socket back to its new owner. Returns the bytes that node:http has not parsed. An end behind them follows
-   * in a later turn, once the owner has the bytes.
+   * Gives the socket back to its new owner. Returns the bytes that node:http has not parsed. If the peer has ended its
+   * side, the end follows in a later turn, once the owner has the bytes.
    */
   release(): Buffer {
     const rest = this.#waiting;

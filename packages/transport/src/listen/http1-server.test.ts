@@ -17,6 +17,7 @@ import { type Serving, serving } from "../testing/serving.ts";
 import { subprotocol } from "../websocket/protocol.ts";
 import { Http1Server } from "./http1-server.ts";
 import type { ListenOptions } from "./listen-options.ts";
+import { RefusedRequests } from "./refused-requests.ts";
 
 const health = "/grpc.health.v1.Health";
 
@@ -80,12 +81,14 @@ async function askAgain(
   count: number,
   most: number = Number.POSITIVE_INFINITY,
 ): Promise<number> {
+  let received = "";
   let answers = 0;
   let asked = count;
   await new Promise<void>((resolve) => {
     socket.once("close", () => resolve());
     socket.on("data", (chunk) => {
-      answers += responses(String(chunk)).length;
+      received += chunk;
+      answers = responses(received).length;
       if (answers === most) {
         resolve();
       } else if (answers === asked) {
@@ -152,32 +155,36 @@ test("a connection whose requests are refused again and again is ended", async (
 test.each([
   ["malformed requests", "GET nothing\r\n\r\n"],
   ["calls that are admitted, but refused later", check()],
-])("%s count as refused for all connections of an address", async (_what, request) => {
-  await using server = await serving({
-    routes,
-    maxFloodsPerAddress: 0,
-    maxRequestsPerSecond: 0,
-    onCall: (call) => () => call.refused(),
-  });
-  const { port } = server.listener;
-  let hasEnded = false;
-  while (!hasEnded) {
-    // Connections that send one request each, when another connection has used up what may be refused.
-    const peers = Array.from({ length: 50 }, () => rawPeer(port));
-    await Promise.all(peers.map(({ socket }) => once(socket, "connect")));
-    await using flooder = rawPeer(port);
-    await askAgain(flooder.socket, get.repeat(16), 16);
-    const errorsBefore = server.errors.length;
-    const answers = peers.map(({ socket }) => ask(socket, request, () => true));
-    expect(responses((await Promise.all(answers)).join(""))).toHaveLength(50);
-    hasEnded = server.errors
-      .slice(errorsBefore)
-      .some(({ message }) => /connection of 127.0.0.1:\d+ ended/.test(message));
-    for (const { socket } of peers) {
-      socket.destroy();
+])(
+  "%s count as refused for all connections of an address, on all ports",
+  async (_what, request) => {
+    await using server = await serving({
+      routes,
+      maxFloodsPerAddress: 1_000_000,
+      maxRequestsPerSecond: 0,
+      onCall: (call) => () => call.refused(),
+    });
+    const { port } = server.listener;
+    await using further = await server.listener.addPort({ onStream() {} });
+    let hasEnded = false;
+    while (!hasEnded) {
+      // Connections that send one request each, when another connection has used up what may be refused.
+      const peers = Array.from({ length: 300 }, () => rawPeer(port));
+      await Promise.all(peers.map(({ socket }) => once(socket, "connect")));
+      await using flooder = rawPeer(further.port);
+      await askAgain(flooder.socket, get.repeat(16), 16);
+      const errorsBefore = server.errors.length;
+      const answers = peers.map(({ socket }) => ask(socket, request, () => true));
+      expect(responses((await Promise.all(answers)).join(""))).toHaveLength(300);
+      hasEnded = server.errors
+        .slice(errorsBefore)
+        .some(({ message }) => /connection of 127.0.0.1:\d+ ended/.test(message));
+      for (const { socket } of peers) {
+        socket.destroy();
+      }
     }
-  }
-});
+  },
+);
 
 test("connections that end in the middle of a body do not count as refused", async () => {
   await using server = await serving({ routes, maxFloodsPerAddress: 0, maxRequestsPerSecond: 0 });
@@ -256,6 +263,7 @@ test.each([
         () => 0,
         (task) => void tasks.push(task),
       ),
+      refusedRequests: new RefusedRequests(true),
       refusalOf: () => undefined,
       onRequest({ request, response }) {
         if (request.url === "/nowhere") {

@@ -5,11 +5,11 @@ import type { Duplex } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { networkOf } from "../internal/network-of.ts";
 import type { ThreadShare } from "../internal/thread-share.ts";
-import { TokenBuckets } from "../internal/token-buckets.ts";
 import { type BufferedBytes, type ByteAccount, connectionBytes } from "../limits/buffered-bytes.ts";
 import { countRequest } from "./call-bytes.ts";
 import { Http1Input, maxPipelined } from "./http1-input.ts";
 import { type HttpPeer, peerOfSocket } from "./process-call.ts";
+import type { RefusedRequests } from "./refused-requests.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 
 /** Time for a connection to send the headers of a request. */
@@ -17,12 +17,6 @@ const requestHeadMs = 10_000;
 
 /** Time for the peer of an ended connection to read the last response. */
 const farewellMs = 1_000;
-
-/**
- * Number of requests of a network that may be refused per second, with bursts of up to four seconds' worth. A connection
- * whose request is refused above the limit is ended. HTTP/2 connections have the same limit (`refusedStreamBytes`).
- */
-const refusedPerSecond = 256;
 
 const tooManyPipelined = `too many requests at a time: expected at most ${maxPipelined} of one connection to wait for their responses, received one more; wait for the responses`;
 
@@ -35,6 +29,8 @@ export interface Http1ServerOptions {
   readonly buffered: BufferedBytes;
   /** Gives connections their turns to be parsed. */
   readonly share: ThreadShare;
+  /** Limits the rate of refused requests. A connection whose request is refused above the limit is ended. */
+  readonly refusedRequests: RefusedRequests;
   /** Returns why a connection is refused; undefined if the connection is admitted. */
   readonly refusalOf: (socket: Socket) => string | undefined;
   readonly onRequest: (exchange: Http1Request) => void;
@@ -63,7 +59,6 @@ export interface Http1Request {
 interface Connection {
   readonly socket: Socket;
   readonly peer: HttpPeer;
-  readonly network: string;
   readonly input: Http1Input;
   readonly account: ByteAccount;
   /** Requests that wait for their responses, by response. */
@@ -81,7 +76,6 @@ export class Http1Server {
   readonly #options: Http1ServerOptions;
   readonly #server = createServer({ shouldUpgradeCallback: isWebSocket });
   readonly #connections = new Map<Duplex, Connection>();
-  readonly #refused = new TokenBuckets(refusedPerSecond, () => performance.now());
   #isDraining = false;
 
   constructor(options: Http1ServerOptions) {
@@ -126,9 +120,13 @@ export class Http1Server {
   /** Serves a connection. */
   add(socket: Socket): void {
     const peer = peerOfSocket(socket);
-    const network = networkOf(peer.address);
     const open = new Map<ServerResponse, RequestBytes>();
-    const input = new Http1Input(socket, network, this.#options.share, () => open.size);
+    const input = new Http1Input(
+      socket,
+      networkOf(peer.address),
+      this.#options.share,
+      () => open.size,
+    );
     const account = this.#options.buffered.open(connectionBytes(peer.address), {
       isWaitingForPeer: false,
       get unreportedBytes() {
@@ -143,7 +141,6 @@ export class Http1Server {
     const connection: Connection = {
       socket,
       peer,
-      network,
       input,
       account,
       open,
@@ -152,7 +149,15 @@ export class Http1Server {
       isEnded: false,
     };
     this.#connections.set(socket, connection);
-    socket.once("close", () => this.#forget(connection));
+    socket.once("close", () => {
+      this.#forget(connection);
+      setImmediate(() => {
+        // Node 22 does not close the responses that wait for an earlier response of the connection.
+        for (const response of [...open.keys()]) {
+          response.emit("close");
+        }
+      });
+    });
     this.#awaitRequest(connection);
     socket.setNoDelay(); // node:http does this only for connections that it accepts itself.
     this.#server.emit("connection", socket);
@@ -178,6 +183,9 @@ export class Http1Server {
 
   #awaitRequest(connection: Connection): void {
     const { socket } = connection;
+    if (this.#connections.get(socket) !== connection) {
+      return; // It has become a WebSocket.
+    }
     if (this.#isDraining || socket.destroyed) {
       socket.destroy();
       return;
@@ -231,7 +239,7 @@ export class Http1Server {
 
   /** Counts a request as refused. Returns false if the connection is ended for it. */
   #countRefused(connection: Connection): boolean {
-    const isWithinLimit = this.#refused.take(connection.network);
+    const isWithinLimit = this.#options.refusedRequests.count(connection.peer.address);
     if (!isWithinLimit) {
       this.#endFlood(connection);
     }
@@ -250,7 +258,7 @@ export class Http1Server {
     this.#options.onError(
       new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `connection of ${peer.address} ended: expected HTTP/1.1 requests that wait for their responses and are valid, received too many others`,
+        `connection of ${peer.address} ended: expected HTTP/1.1 requests that can be answered, received too many that are malformed, refused or sent before earlier responses; wait for each response`,
         { origin: "connection" },
       ),
     );
@@ -277,8 +285,8 @@ function isMalformed(error: NodeJS.ErrnoException): boolean {
 }
 
 /**
- * Listens for the data of a socket, so that node:http reads it through `Readable.push`. Otherwise, node:http would read
- * it below that, and `Http1Input` could not slice it.
+ * Listens for the data of a socket, so that node:http reads it through `Readable.push`, which `Http1Input` replaces.
+ * Otherwise, node:http would read the socket's handle itself.
  */
 function drop(): void {}
 

@@ -165,7 +165,7 @@ export interface Listener extends AsyncDisposable {
    * listener apply to the connections of all its ports together: their number, their rates, their floods and their
    * undelivered bytes. Close the further ports before this listener.
    *
-   * @throws DmEnvRpcError if the port cannot be listened on.
+   * @throws DmEnvRpcError if the port cannot be listened on; FAILED_PRECONDITION if this listener is closing.
    */
   addPort(options: PortOptions): Promise<Listener>;
   /**

@@ -13,7 +13,7 @@ import {
   http2Frame,
   preface,
 } from "@dm-env-rpc/tests-processes";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { openStream } from "../open/open-stream.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { floodUntilWaiting } from "../testing/flooding.ts";
@@ -112,6 +112,18 @@ describe("a listener", () => {
   ])("rejects with the reason why it cannot listen: %j", async (options, expected) => {
     const error = await listen({ onStream: () => {}, ...options }).catch((thrown) => thrown);
     expect(errorOf(error).message).toContain(expected);
+  });
+
+  test("that fails to listen leaves no timers", async () => {
+    await using server = await serving();
+    const { port } = server.listener;
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    try {
+      await expect(listen({ onStream: () => {}, port })).rejects.toThrow("a free port");
+      expect(vi.getTimerCount()).toBe(0);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("fails on a port in use, with the remedy", async () => {
@@ -481,6 +493,15 @@ describe("a further port of a listener", () => {
     echo(await server.next());
     stream.send(named("here"));
     await client.seen("message");
+  });
+
+  test("cannot be added once the listener closes", async () => {
+    const { listener } = await serving();
+    const adding = listener.addPort({ onStream: echo });
+    const closed = listener.close();
+    for (const refused of [adding, closed.then(() => listener.addPort({ onStream: echo }))]) {
+      await expect(refused).rejects.toMatchObject({ code: "FAILED_PRECONDITION" });
+    }
   });
 
   test("closes its connections that wait because of floods on any port", async () => {

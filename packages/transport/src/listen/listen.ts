@@ -5,20 +5,13 @@ import { Environment } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { createProcessHandler } from "../connect/connect-stream.ts";
-import { createBufferPool } from "../http2/buffer-pool.ts";
 import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
-import { NetworkCounts } from "../internal/network-counts.ts";
-import { RefusalCounts } from "../internal/refusal-counts.ts";
-import { RequestRates } from "../internal/request-rates.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
-import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { type ListenLimits, listenLimits } from "../limits/listen-limits.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { jsonResponses, requestOfJson } from "../stream/json-messages.ts";
 import { openCallAccount } from "./call-bytes.ts";
-import { ConnectionGate } from "./connection-gate.ts";
-import { ConnectionWindows } from "./connection-windows.ts";
 import { corsHeaders } from "./cors.ts";
 import { Http1Connections } from "./http1-connections.ts";
 import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from "./http2-server.ts";
@@ -28,15 +21,12 @@ import { peerOf, peerOfSocket, processProtocolOf } from "./process-call.ts";
 import { refuseCall, refuseForNow, refuseOrigin, unsupportedEncoding } from "./refusals.ts";
 import type { Routes } from "./routes.ts";
 import { type ServerConnection, ServerConnections } from "./server-connections.ts";
-import { StreamTurns } from "./stream-turns.ts";
+import { type SharedCounts, shareCounts } from "./shared-counts.ts";
 
 const defaultHost = "127.0.0.1";
 
 /** Default of `CloseOptions.graceMs`. */
 const defaultGraceMs = 1_000;
-
-/** Maximum size of the unused buffers that a listener keeps for large messages: enough for forty messages of 214 KB. */
-const pooledBytes = 8 * 1024 * 1024;
 
 /** Sockets allowed beyond `maxConnections`, for handshakes and refusals in progress. */
 const spareSockets = 256;
@@ -52,35 +42,7 @@ const spareSockets = 256;
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits = listenLimits(options);
-  return await listenOn(options, limits, shareCounts(options, limits), true);
-}
-
-/** Counts that the ports of a listener share, so that its limits apply to all ports together. */
-interface SharedCounts {
-  readonly refusals: RefusalCounts;
-  readonly buffered: BufferedBytes;
-  readonly rates: RequestRates;
-  readonly byNetwork: NetworkCounts;
-  readonly windows: ConnectionWindows;
-  readonly turns: StreamTurns;
-  readonly gate: ConnectionGate;
-  /** Number of open sockets. */
-  sockets: number;
-}
-
-function shareCounts(options: ListenOptions, limits: ListenLimits): SharedCounts {
-  const refusals = new RefusalCounts();
-  const buffered = options.buffered ?? new BufferedBytes(limits, refusals);
-  return {
-    refusals,
-    buffered,
-    rates: new RequestRates(limits.maxRequestsPerSecond, { refusals }),
-    byNetwork: new NetworkCounts(),
-    windows: new ConnectionWindows(),
-    turns: new StreamTurns(),
-    gate: new ConnectionGate({ ...limits, buffered, refusals }),
-    sockets: 0,
-  };
+  return await listenOn(options, limits, shareCounts(limits, options.buffered), true);
 }
 
 /**
@@ -101,11 +63,10 @@ async function listenOn(
   ]);
   const host = options.host ?? defaultHost;
   const onError = options.onError ?? (() => {});
-  const { refusals, buffered, rates, byNetwork, windows, turns, gate } = shared;
+  const { refusals, buffered, rates, byNetwork, windows, turns, gate, pool } = shared;
   const { maxConnections, maxConnectionsPerAddress, maxMessageBytes } = limits;
   const { pingIntervalMs, idleConnectionMs } = limits;
   const codecs = options.codecs ?? { ...defaultCodecs(), request: createArrivingRequestCodec() };
-  const pool = createBufferPool(pooledBytes);
   let streams = 0;
   const countStream = (): (() => void) => {
     streams += 1;
@@ -120,7 +81,7 @@ async function listenOn(
     maxConnections,
     maxConnectionsPerAddress,
     maxStreamsPerConnection: limits.maxStreamsPerConnection,
-    maxFloodsPerAddress: limits.maxFloodsPerAddress,
+    floods: shared.floods,
     byNetwork,
     windows,
     turns,
@@ -183,9 +144,9 @@ async function listenOn(
     files: options.files ?? new Map(),
     maxRequestBytes,
     idleConnectionMs,
-    limits,
+    calls: shared.calls,
     rates,
-    refusals,
+    refusedRequests: shared.refusedRequests,
     idleCallMs: limits.idleStreamMs,
     buffered,
     onCall: options.onCall,
@@ -230,7 +191,7 @@ async function listenOn(
   ): void => {
     const tooMany = rates.refusal(connection.address);
     if (tooMany !== undefined) {
-      connection.streamRefused();
+      connection.streamRefused(http2);
       refuseForNow(http2, headers, tooMany);
       return;
     }
@@ -243,13 +204,13 @@ async function listenOn(
       return;
     }
     if (!isAllowed(headers)) {
-      connection.streamRefused();
+      connection.streamRefused(http2);
       refuseOrigin(http2, headers);
       return;
     }
     const unsupported = unsupportedEncoding(headers);
     if (unsupported !== undefined) {
-      connection.streamRefused();
+      connection.streamRefused(http2);
       refuseCall(http2, unsupported);
       return;
     }
@@ -299,19 +260,34 @@ async function listenOn(
   const sockets = trackSockets(server, http2, pingIntervalMs);
 
   const path = listenPath(host, options.tls !== undefined);
-  const port = await bind(
-    server,
-    path === undefined ? { host, port: options.port ?? 0 } : { path },
-    limits.listenBacklog,
-  );
-  server.on("error", onError);
-  const closeGate = (): void => (isFirst ? gate.close() : gate.drop(sockets));
-  const close = createClose(server, closeGate, connections, routes, sockets, () => {
+  const stop = (): void => {
+    connections.stop();
+    webSockets.stop();
     if (isFirst && options.buffered === undefined) {
       buffered.stop();
     }
-    webSockets.stop();
-  });
+  };
+  let port: number;
+  try {
+    port = await bind(
+      server,
+      path === undefined ? { host, port: options.port ?? 0 } : { path },
+      limits.listenBacklog,
+    );
+  } catch (error) {
+    stop();
+    throw error;
+  }
+  server.on("error", onError);
+  const beginClose = (): void => {
+    if (isFirst) {
+      shared.isClosing = true;
+      gate.close();
+    } else {
+      gate.drop(sockets);
+    }
+  };
+  const close = createClose(server, beginClose, connections, routes, sockets, stop);
   return {
     host,
     port,
@@ -329,7 +305,17 @@ async function listenOn(
       return buffered.bytes;
     },
     refusals: refusals.byLimit,
-    addPort: (further) => listenOn({ ...portOptions(options), ...further }, limits, shared, false),
+    addPort: async (further) => {
+      const added = await listenOn({ ...portOptions(options), ...further }, limits, shared, false);
+      if (shared.isClosing) {
+        await added.close({ graceMs: 0 });
+        throw new DmEnvRpcError(
+          "FAILED_PRECONDITION",
+          "cannot add a port: expected an open listener, received one that is closing; listen again",
+        );
+      }
+      return added;
+    },
     close,
     [Symbol.asyncDispose]: () => close(),
   };
@@ -364,7 +350,7 @@ function listenPath(host: string, hasTls: boolean): string | undefined {
  */
 function createClose(
   server: Server,
-  closeGate: () => void,
+  begin: () => void,
   connections: ServerConnections,
   routes: Pick<Routes, "drain">,
   sockets: ReadonlySet<Socket>,
@@ -384,7 +370,6 @@ function createClose(
   return (options: CloseOptions = {}) => {
     closed ??= new Promise((resolve) => {
       server.close(() => {
-        connections.stop();
         stop();
         // The server no longer counts these sockets, but they have not emitted "close" yet.
         let open = sockets.size;
@@ -400,7 +385,7 @@ function createClose(
           resolve();
         }
       });
-      closeGate();
+      begin();
       connections.drain();
       routes.drain();
     });

@@ -19,6 +19,7 @@ interface Network<Connection> {
  */
 export class NetworkFloods<Connection> {
   readonly #networks = new Map<string, Network<Connection>>();
+  #checkedAtMs = 0;
 
   /** Counts the other bytes that have arrived on a connection. */
   count(network: string, connection: Connection, bytes: number): void {
@@ -37,9 +38,11 @@ export class NetworkFloods<Connection> {
    * Returns the connections to end: of each network that floods, those with the most bytes since the last check, so that
    * the others are within the limit.
    *
-   * @param elapsedMs Time since the last check.
+   * @param nowMs Time of a monotonic clock. Checks that are more than a second apart count as a second apart.
    */
-  check(elapsedMs: number): Connection[] {
+  check(nowMs: number): Connection[] {
+    const elapsedMs = Math.min(nowMs - this.#checkedAtMs, 1_000);
+    this.#checkedAtMs = nowMs;
     const forgiven = (elapsedMs / 1_000) * otherBytesPerSecond;
     const ended: Connection[] = [];
     for (const [network, sums] of this.#networks) {

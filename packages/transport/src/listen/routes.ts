@@ -29,10 +29,7 @@ import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
 import { networkOf } from "../internal/network-of.ts";
-import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import type { RequestRates } from "../internal/request-rates.ts";
-import { StreamCounts, type StreamLimits } from "../internal/stream-counts.ts";
-import { ThreadShare } from "../internal/thread-share.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import type { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { goodbyeMs } from "../limits/limits.ts";
@@ -46,14 +43,10 @@ import { type Http1Request, Http1Server } from "./http1-server.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf } from "./process-call.ts";
 import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
+import type { RefusedRequests } from "./refused-requests.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 import type { ServerConnection } from "./server-connections.ts";
-
-/**
- * Maximum number of calls that start in a turn of the event loop. Connect takes a fifth of a millisecond for each call,
- * most of it after the start. If hundreds of calls started at once, all streams would wait for them.
- */
-const callsPerTurn = 16;
+import type { SharedCalls } from "./shared-counts.ts";
 
 /** Options of `createRoutes`. */
 export interface RoutesOptions {
@@ -62,15 +55,15 @@ export interface RoutesOptions {
   readonly maxRequestBytes: number;
   /** Idle time after which an HTTP/1.1 connection is closed; 0 disables the limit. */
   readonly idleConnectionMs: number;
-  /** Limits of concurrent calls. Calls of Process count only over HTTP/1.1. */
-  readonly limits: StreamLimits;
+  /** Counts concurrent calls. Calls of Process count only over HTTP/1.1. */
+  readonly calls: SharedCalls;
   /** Idle time after which a call whose request has not ended is reset; 0 disables the limit. */
   readonly idleCallMs: number;
   readonly buffered: BufferedBytes;
   /** Limits the rate of HTTP/1.1 requests. The listener itself limits the rate of HTTP/2 streams. */
   readonly rates: RequestRates;
-  /** Counts calls that `limits` refuse. */
-  readonly refusals: RefusalCounts;
+  /** Limits the rate of HTTP/1.1 requests that are refused. */
+  readonly refusedRequests: RefusedRequests;
   /** Admits a call before its request is read, or throws an error to refuse the call. Not called for Process. */
   readonly onCall?: ListenOptions["onCall"] | undefined;
   /** Byte streams by the path of their method. */
@@ -95,7 +88,7 @@ interface RouteHandler {
   readonly requestPath: string;
   readonly handle: UniversalHandlerFn;
   readonly kind: DescMethod["methodKind"];
-  /** Answer the calls that `byteAnswerOf` supports, with responses that are encoded already. */
+  /** The method's byte streams, which answer the calls that `byteAnswerOf` supports. */
   readonly bytes: ByteStreams;
 }
 
@@ -173,10 +166,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     }
   };
 
-  const share = new ThreadShare(undefined, undefined, callsPerTurn);
-  // Separate counts, so that a health check is answered even if watches use up `maxStreams`.
-  const unaryCalls = new StreamCounts("calls", options.limits, options.refusals);
-  const streamingCalls = new StreamCounts("calls", options.limits, options.refusals);
+  const { share, unary, streaming } = options.calls;
   /**
    * Counts a call until the returned function is called. Returns an error if the call is refused.
    *
@@ -187,7 +177,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     peer: Peer,
     refused: () => void,
   ): (() => void) | DmEnvRpcError | ConnectError => {
-    const uncount = (kind === "unary" ? unaryCalls : streamingCalls).open(peer.address);
+    const uncount = (kind === "unary" ? unary : streaming).open(peer.address);
     if (typeof uncount !== "function" || path === processPath) {
       return uncount;
     }
@@ -256,6 +246,7 @@ export function createRoutes(options: RoutesOptions): Routes {
     idleConnectionMs: options.idleConnectionMs,
     buffered: options.buffered,
     share,
+    refusedRequests: options.refusedRequests,
     refusalOf: options.refusalOf,
     onRequest: onHttp1Request,
     onUpgrade: options.onUpgrade,
@@ -275,7 +266,7 @@ export function createRoutes(options: RoutesOptions): Routes {
   return {
     handle(http2, headers, rawHeaders, connection, bytes) {
       if (!options.isAllowed(headers)) {
-        connection.streamRefused();
+        connection.streamRefused(http2);
         refuseOrigin(http2, headers);
         return;
       }
@@ -293,15 +284,15 @@ export function createRoutes(options: RoutesOptions): Routes {
       }
       const handler = handlers.get(pathOf(headers[":path"]));
       if (handler === undefined) {
-        connection.streamRefused();
+        connection.streamRefused(http2);
         refusePath(http2, headers);
         return;
       }
       const peer = peerOf(connection, headers);
       if (handler.requestPath !== processPath) {
-        const admitted = admit(handler, peer, () => connection.streamRefused());
+        const admitted = admit(handler, peer, () => connection.streamRefused(http2));
         if (typeof admitted !== "function") {
-          connection.streamRefused();
+          connection.streamRefused(http2);
           refuseForNow(http2, headers, admitted);
           return;
         }

@@ -13,7 +13,7 @@ import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { type ConnectionBytes, connectionBytes, maxPieces } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
 import type { ConnectionWindows } from "./connection-windows.ts";
-import { NetworkFloods } from "./network-floods.ts";
+import type { NetworkFloods } from "./network-floods.ts";
 import { peerOfSocket } from "./process-call.ts";
 import { readingOf } from "./socket-reading.ts";
 import type { ConnectionTurns, StreamTurns } from "./stream-turns.ts";
@@ -91,8 +91,13 @@ export interface ServerConnection {
   /** Calls `begin` when it is the stream's turn. Drops a stream that is reset before. */
   startStream: ConnectionTurns["start"];
   /** Counts an open stream as refused. A connection with thousands of refused streams is ended. */
-  streamRefused(): void;
+  streamRefused(http2: ServerHttp2Stream): void;
   streamClosed(): void;
+}
+
+/** A connection that is ended if the connections of its network flood together. */
+export interface FloodingConnection {
+  endFlood(): void;
 }
 
 /** Limits on a listener's connections. */
@@ -100,8 +105,8 @@ export interface ConnectionLimits {
   readonly maxConnections: number;
   readonly maxConnectionsPerAddress: number;
   readonly maxStreamsPerConnection: number;
-  /** 0 if the connections of a network are not summed up. */
-  readonly maxFloodsPerAddress: number;
+  /** Sums the connections of a network; undefined if they are not summed up. */
+  readonly floods: NetworkFloods<FloodingConnection> | undefined;
   /** Number of connections from each network, over all protocols and ports. */
   readonly byNetwork: NetworkCounts;
   readonly windows: ConnectionWindows;
@@ -116,12 +121,16 @@ export interface ConnectionLimits {
   readonly onError: (error: Error) => void;
 }
 
-interface Entry extends ServerConnection {
+interface Entry extends ServerConnection, FloodingConnection {
   readonly socket: Socket;
   /** Number of open streams. Once the session has ended, the number no longer changes. */
   streams: number;
   /** Number of streams opened so far. */
   opened: number;
+  /** Identifier of the newest stream. */
+  newestId: number;
+  /** Identifier of the newest stream at the last check for floods. */
+  checkedId: number;
   /** Number of streams that have had their turn. */
   started: number;
   /** Number of streams refused so far. */
@@ -154,7 +163,6 @@ interface Entry extends ServerConnection {
 export class ServerConnections {
   readonly #limits: ConnectionLimits;
   readonly #entries = new Map<Http2Session, Entry>();
-  readonly #networks = new NetworkFloods<Entry>();
   readonly #timers: NodeJS.Timeout[] = [];
   #floodCheck: NodeJS.Timeout | undefined;
   #floodsCheckedMs = 0;
@@ -200,6 +208,8 @@ export class ServerConnections {
       buffered,
       streams: 0,
       opened: 0,
+      newestId: 0,
+      checkedId: 0,
       started: 0,
       refusedStreams: 0,
       dataBytes: 0,
@@ -225,6 +235,7 @@ export class ServerConnections {
       streamOpened: (http2) => {
         entry.streams += 1;
         entry.opened += 1;
+        entry.newestId = http2.id ?? entry.newestId;
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
       },
@@ -233,9 +244,15 @@ export class ServerConnections {
           entry.started += 1;
           begin();
         }),
-      streamRefused: () => {
+      streamRefused: ({ id = 0 }) => {
         entry.refusedStreams += 1;
+        if (id <= entry.checkedId) {
+          // The stream no longer adds `headerBytes`, but the last check has already used them.
+          entry.forgivenBytes += headerBytes;
+          entry.otherBytes += headerBytes;
+        }
       },
+      endFlood: () => this.#endFlood(entry),
       streamClosed: () => {
         if (!session.destroyed) {
           entry.streams -= 1;
@@ -335,6 +352,7 @@ export class ServerConnections {
 
   /** Ends the connections that have sent too many bytes in addition to their messages, alone or with their network. */
   #endFloods(nowMs: number): void {
+    const { floods } = this.#limits;
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
     this.#floodsCheckedMs = nowMs;
     const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
@@ -343,6 +361,7 @@ export class ServerConnections {
         continue; // The session has released its socket.
       }
       const { opened, refusedStreams, dataBytes } = entry;
+      entry.checkedId = entry.newestId;
       const messageBytes = dataBytes + (opened - refusedStreams) * headerBytes;
       const other = entry.socket.bytesRead + refusedStreams * refusedStreamBytes - messageBytes;
       entry.forgivenBytes = Math.min(other, entry.forgivenBytes + forgivenBytes);
@@ -350,16 +369,14 @@ export class ServerConnections {
       if (spent > otherBytes / 16) {
         this.#alertUntilMs = nowMs + alertMs;
       }
-      if (this.#limits.maxFloodsPerAddress > 0) {
-        this.#networks.count(entry.buffered.network, entry, other - entry.otherBytes);
-        entry.otherBytes = other;
-      }
+      floods?.count(entry.buffered.network, entry, other - entry.otherBytes);
+      entry.otherBytes = other;
       if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
         this.#endFlood(entry);
       }
     }
-    for (const entry of this.#networks.check(elapsedMs)) {
-      this.#endFlood(entry);
+    for (const connection of floods?.check(nowMs) ?? []) {
+      connection.endFlood();
     }
   }
 

@@ -122,7 +122,7 @@ export class StreamTurns {
     });
   }
 
-  /** Stops the reading of a network's connections. `last`, on which a stream has arrived, is read last. */
+  /** Stops the reading of a network's connections. Afterwards, `last` is read again after the others. */
   #stop(network: Network, last: SocketReading): void {
     if (network.isStopped) {
       last.stop(); // node:http2 has started it again.
