@@ -32,7 +32,7 @@ describe("behaviour 21: a number among the settings", () => {
     [{ seed: "7" }, /seed.*string.*nothing is cast/],
     // The shape is checked before any number is converted.
     [{ seed: [0.5, 0.5] }, /"?seed"?.*expected shape \[\], received shape \[2\]/],
-    [{ ["x".repeat(100_000)]: 1 }, /unknown create setting "x{100}… \(100000 characters\)"/],
+    [{ ["x".repeat(100_000)]: 1 }, /unknown create setting "x{100}…"/],
   ])("is refused if the conversion would change it: case %#", async (settings, why) => {
     const peer = connectPeer(createEnvironmentServer({ worlds: [world] }));
     await expect(peer.createWorld(settings)).rejects.toThrow(why);

@@ -5,8 +5,8 @@ import {
   type TensorSpec,
   type ValueOf,
 } from "@dm-env-rpc/tensor-codec";
+import { shorten } from "@dm-env-rpc/transport/internal";
 import { exactValue } from "./exact.ts";
-import { shorten } from "./shorten.ts";
 
 /** The setting that seeds a world's random source. */
 export const seedSetting = "seed";

@@ -2,10 +2,10 @@
 
 import { DmEnvRpcError, type PackedTensor, toValue, unpackFor } from "@dm-env-rpc/tensor-codec";
 import type { ThreadShare, TimeSource } from "@dm-env-rpc/transport/internal";
+import { shorten } from "@dm-env-rpc/transport/internal";
 import { checkDefinitions } from "../definition/definition-checks.ts";
 import type { ObservationChecks } from "../definition/observation-checks.ts";
 import { worldTypeSetting } from "../definition/reserved-settings.ts";
-import { shorten } from "../definition/shorten.ts";
 import type { UntypedWorldDefinition } from "../definition/world.ts";
 import type { HostedWorld, SpectatedWorld } from "../engine/hosted-world.ts";
 import type { WorldEvent } from "../engine/outside.ts";
