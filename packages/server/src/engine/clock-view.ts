@@ -6,7 +6,7 @@ import { isBlocked, type WorldView } from "./state.ts";
 /** The decisions of a clock, which the engine carries out. */
 export type ClockDecisions = Pick<
   SequenceControl,
-  "nextTurn" | "advance" | "answer" | "missed" | "tickLate" | "ticksMissed"
+  "nextTurn" | "advance" | "answer" | "missed" | "tickLate" | "ticksMissed" | "after"
 >;
 
 /**
@@ -22,6 +22,7 @@ export class ClockView implements SequenceControl {
   readonly missed: ClockDecisions["missed"];
   readonly tickLate: ClockDecisions["tickLate"];
   readonly ticksMissed: ClockDecisions["ticksMissed"];
+  readonly after: ClockDecisions["after"];
 
   constructor(state: WorldView, outside: Outside, decisions: ClockDecisions) {
     this.#state = state;
@@ -32,6 +33,7 @@ export class ClockView implements SequenceControl {
     this.missed = decisions.missed;
     this.tickLate = decisions.tickLate;
     this.ticksMissed = decisions.ticksMissed;
+    this.after = decisions.after;
   }
 
   get running(): ReadonlySet<ClockSeat> {
@@ -48,10 +50,6 @@ export class ClockView implements SequenceControl {
 
   now(): number {
     return this.#outside.now();
-  }
-
-  after(delayMs: number, callback: () => void): Cancel {
-    return this.#outside.after(delayMs, callback);
   }
 
   rest(callback: () => void): Cancel {

@@ -344,8 +344,17 @@ describe("the answers of a tick for many agents", () => {
     table.time.advance(100);
     const ticks = stepAll(table);
     table.time.advance(100);
+    const progress = [[ticks.length, table.world.state.sequences]];
+    while (table.turn()) {
+      progress.push([ticks.length, table.world.state.sequences]);
+    }
+    expect(progress.slice(0, 3)).toEqual([
+      [4, 1],
+      [7, 1],
+      [9, 2],
+    ]);
     expect(ticks).toEqual(Array(9).fill(2));
-    expect(table.world.state.sequences).toBe(2);
+    expect(table.world.state).toMatchObject({ sequence: "open", returns: 9, waiting: 0 });
   });
 
   it("are errors if the world is destroyed before they are sent", () => {
@@ -509,6 +518,57 @@ describe("the undelivered ends of many agents", () => {
       // Until every step is answered.
     }
     expect(table.answers.slice(-4).map(statesOf)).toEqual([["step"], ["step"], ["step"], []]);
+  });
+
+  it("are saved before the clock's deadline removes a late agent", () => {
+    const table: Table = openTable(10, {
+      clock: turns({ deadlineMs: 50, onMissedDeadline: "leave" }),
+      create: (context) => {
+        const world = slowed(() => table)(context) as UntypedWorld;
+        return { ...world, status: (agent) => (agent <= 2 ? "running" : "terminated") };
+      },
+    });
+    table.step(0);
+    expect(table.world.state.unsaved.size).toBe(8);
+    table.time.advance(50);
+    expect(table.world.agentCount).toBe(10);
+    expect(turnsOf(table)).toEqual([5, 2]);
+    expect([table.world.agentCount, table.left]).toEqual([9, new Map([[2, 1]])]);
+    for (let index = 2; index < 10; index++) {
+      expect(statesOf(table.step(index, all))).toEqual(["step"]);
+    }
+    expect(table.endBytes.bytes).toBe(0);
+  });
+
+  it("have what their own agent requested, although another agent with the same specs requested less", () => {
+    const size = 200_000;
+    const table = tableOf(3, {
+      observations: { map: t.uint8([size]), picture: t.uint8([size]) },
+      clock: freeRunning(),
+      create: () => ({
+        step() {},
+        status: (agent: number) => (agent < 3 ? "terminated" : "running"),
+        observe: {
+          map: (agent: number) => new Uint8Array(size).fill(agent),
+          picture: (agent: number) => new Uint8Array(size).fill(10 * agent),
+        },
+      }),
+    } as never);
+    const requestOf = (...names: string[]): StepRequest => {
+      const { entries } = table.seat(0).specs.observations;
+      const requested = entries.filter(({ name }) => names.includes(name));
+      return { actions: [], requestedObservations: requested.map(({ uid }) => uid) };
+    };
+    table.step(0, requestOf("map"));
+    table.step(1, requestOf("picture"));
+    for (let step = 0; step < 3; step++) {
+      table.step(2, requestOf("map"));
+    }
+    // The observations of the first end take more than a quarter of the limit, so the second keeps only the picture.
+    expect(table.endBytes.bytes).toBe(3 * size);
+    const [answer] = table.step(1, requestOf("picture")) as ProcessResponse[];
+    const observed = answer?.case === "step" ? answer.value.observations : [];
+    expect(observed.map(({ tensor }) => tensor.data[0])).toEqual([20]);
   });
 
   it("are not saved for steps that deliver them, or for resets that discard them", () => {
@@ -968,6 +1028,34 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
     );
     expect([table.left.size, drained, table.time.timers]).toEqual([1_000, ["drained"], 0]);
     expect([...table.left.keys()].sort((a, b) => a - b)).toEqual([...table.left.keys()]);
+  });
+
+  it("leaves after the undelivered ends of many agents are saved, in later turns of the event loop", () => {
+    const table: Table = keyed(10, {
+      onDrop: { holdMs },
+      create: slowed(
+        () => table,
+        () => "running",
+      ),
+    });
+    for (let index = 0; index < 10; index++) {
+      table.step(index);
+    }
+    table.drop(0);
+    const drained: unknown[] = [];
+    table.world.drain(shutDown, () => drained.push("drained"));
+    const progress = (): number[] => [table.world.state.unsaved.size, drained.length];
+    const turns = [progress()];
+    while (turns.at(-1)?.[1] === 0 && table.turn()) {
+      turns.push(progress());
+    }
+    expect(turns).toEqual([
+      [6, 0],
+      [3, 0],
+      [0, 0],
+      [0, 1],
+    ]);
+    expect(table.left).toEqual(new Map([[1, 1]]));
   });
 
   it("leaves only once if the world is destroyed before a drain has removed all held seats", () => {

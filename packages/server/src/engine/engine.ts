@@ -220,6 +220,7 @@ export class Engine {
         state: idle,
         takesPart: false,
         missedMove: undefined,
+        requested: [],
         key,
         held: undefined,
         onLeft,
@@ -486,6 +487,7 @@ export class Engine {
       return;
     }
     seat.missedMove = undefined;
+    seat.requested = step.requested;
     this.#state.steps += 1;
     if (state.kind === "running" && state.undelivered !== undefined) {
       this.#deliverEnd(state.undelivered, step);
@@ -748,7 +750,17 @@ export class Engine {
       missed: ({ seat }: Running) => this.#missed(seat),
       tickLate: (lateMs) => this.#tickLate(lateMs),
       ticksMissed: (count) => this.#ticksMissed(count),
+      after: (delayMs, callback) => this.#outside.after(delayMs, () => this.#timeIsUp(callback)),
     };
+  }
+
+  /** Calls back the clock, which may remove agents that missed its deadline. */
+  #timeIsUp(callback: () => void): void {
+    if (this.#clock.onMissedDeadline === "leave") {
+      this.#afterEnds(callback);
+    } else {
+      callback();
+    }
   }
 
   #nextTurn(previous: AgentId | undefined): AgentId | undefined {
@@ -983,7 +995,7 @@ export class Engine {
 
   /**
    * Answers that wait, in order. No other transition runs until they are sent, and the world does not change before
-   * (`#saveEnds`).
+   * (`#areEndsSaved`).
    */
   readonly #late = new Queue<LateAnswer>();
 
@@ -1117,17 +1129,19 @@ export class Engine {
   }
 
   /**
-   * Sends the answers that wait, and saves the observations of undelivered ends, before the world changes. If there are
-   * many ends, this may take several turns of the event loop.
+   * Sends the answers that wait, and saves the observations of undelivered ends, before the world changes. If answers
+   * wait or there are many ends, this may take several turns of the event loop.
    *
    * @returns True if all is done. Otherwise `goOn` continues the transition in a later turn.
    */
   #areEndsSaved(goOn: () => void, refuse: () => void = () => {}): boolean {
     const { unsaved } = this.#state;
-    if (unsaved.size === 0 && this.#late.size === 0) {
+    const hasLate = this.#late.size > 0;
+    if (unsaved.size === 0 && !hasLate) {
       return true;
     }
-    if (unsaved.size < manyAgents || this.#isSteppingAll) {
+    const isShort = unsaved.size < manyAgents && !hasLate;
+    if (isShort || this.#isSteppingAll) {
       this.#saveEnds();
       return true;
     }
@@ -1155,21 +1169,28 @@ export class Engine {
     return false;
   }
 
+  /** Sends answers and saves ends until this turn is over. Returns true if none is left. */
   #saveUntilTurnIsOver(): boolean {
     const { unsaved } = this.#state;
-    while (this.#late.size > 0) {
+    let isOver = false;
+    while (this.#late.size > 0 && !isOver) {
       this.#sendLate();
+      isOver = this.#outside.isTurnOver();
     }
     for (const ended of unsaved) {
-      this.#save(ended);
-      if (this.#outside.isTurnOver()) {
+      if (isOver) {
         break;
       }
+      this.#save(ended);
+      isOver = this.#outside.isTurnOver();
     }
-    return unsaved.size === 0;
+    return this.#late.size + unsaved.size === 0;
   }
 
-  /** Does at once what `#areEndsSaved` may do in several turns. */
+  /**
+   * Does at once what `#areEndsSaved` may do in several turns. The transitions that call it run after `#afterEnds`, so
+   * that little is left: the ends of a sequence that an earlier part of the same transition has interrupted.
+   */
   #saveEnds(): void {
     while (this.#late.size > 0) {
       this.#sendLate();
@@ -1186,8 +1207,8 @@ export class Engine {
   #save(ended: Ended): void {
     const { seat, reward } = ended;
     const { observing } = made(this.#play);
-    ended.saved = this.#savedEnds.save(seat.specs, (requested) =>
-      observing.observe(seat.agent, reward, requested),
+    ended.saved = this.#savedEnds.save(seat, (entries) =>
+      observing.observe(seat.agent, reward, entries),
     );
     this.#state.unsaved.delete(ended);
   }
@@ -1427,28 +1448,40 @@ export class Engine {
   /** Refuses further joins and first steps, and cuts the current sequence short. */
   drain(reason: DmEnvRpcError, done: Done<undefined>): void {
     this.#request(done, (finish) => {
-      const state = this.#state;
-      state.closing = reason;
+      const { seats } = this.#state;
+      this.#state.closing = reason;
       this.#interrupt();
-      const seats = [...state.seats.values()].reverse();
-      const isLong = seats.length >= manyAgents;
-      const closeSeats = (): boolean => {
-        if (state.gone !== undefined) {
-          return true;
-        }
-        for (let seat = seats.pop(); seat !== undefined; seat = seats.pop()) {
-          if (this.#closeSeat(seat, reason) && isLong && this.#outside.isTurnOver()) {
-            return false;
-          }
-        }
-        this.#changed();
-        finish(undefined);
-        return true;
-      };
-      if (!closeSeats()) {
-        this.#outside.inLaterTurns(closeSeats);
+      const goOn = (): void => this.#closeSeats(reason, finish);
+      // A drain changes the author's world only if it removes an agent.
+      if ([...seats.values()].some(({ held }) => held !== undefined)) {
+        this.#afterEnds(goOn);
+      } else {
+        goOn();
       }
     });
+  }
+
+  /** Closes every seat, in several turns of the event loop if there are many. */
+  #closeSeats(reason: DmEnvRpcError, finish: Done<undefined>): void {
+    const state = this.#state;
+    const seats = [...state.seats.values()].reverse();
+    const isLong = seats.length >= manyAgents;
+    const closeSeats = (): boolean => {
+      if (state.gone !== undefined) {
+        return true;
+      }
+      for (let seat = seats.pop(); seat !== undefined; seat = seats.pop()) {
+        if (this.#closeSeat(seat, reason) && isLong && this.#outside.isTurnOver()) {
+          return false;
+        }
+      }
+      this.#changed();
+      finish(undefined);
+      return true;
+    };
+    if (!closeSeats()) {
+      this.#outside.inLaterTurns(closeSeats);
+    }
   }
 
   /** Refuses an outstanding first step, or removes an agent whose seat is held; returns false if there is neither. */

@@ -45,6 +45,12 @@ function requestOf(of: SeatSpecs, ...names: string[]): readonly SpecEntry[] {
   return of.readRequested({ actions: [], requestedObservations: uids.map(({ uid }) => uid) });
 }
 
+/** An agent with these specs whose last step requested the observations of these names. */
+const agent = (of: SeatSpecs, ...names: string[]) => ({
+  specs: of,
+  requested: requestOf(of, ...names),
+});
+
 /** Returns the last element of each observation, or the message of an error. */
 const dataOf = (read: readonly UidTensor[] | DmEnvRpcError): unknown =>
   isDmEnvRpcError(read) ? read.message : read.map(({ tensor: { data } }) => data.at(-1));
@@ -54,7 +60,7 @@ describe("saved ends", () => {
     const { one } = setUp();
     const of = specs();
     const picture = pixels(1);
-    const end = one.save(of, scene(picture));
+    const end = one.save(agent(of), scene(picture));
     (picture.data as Uint8Array).fill(9);
     expect(dataOf(one.read(end, requestOf(of, "level", "picture")))).toEqual([1, 3]);
   });
@@ -63,7 +69,7 @@ describe("saved ends", () => {
     const { one, bytes } = setUp();
     const of = specs();
     const ends = [pixels(1), pixels(1), pixels(1, 2)].map((picture) =>
-      one.save(of, scene(picture)),
+      one.save(agent(of), scene(picture)),
     );
     const perEnd = 2 * size + 4;
     expect(bytes.bytes).toBe(perEnd + size);
@@ -80,7 +86,7 @@ describe("saved ends", () => {
     const of = new SeatSpecs({}, { speed: t.float64(), rows: t.uint8([-1]) }, 2 ** 24);
     const save = (speed: number, rows: number[]) =>
       one.save(
-        of,
+        agent(of),
         observed({
           speed: tensor("float64", [], Float64Array.of(speed)),
           rows: tensor("uint8", [rows.length], Uint8Array.from(rows)),
@@ -99,7 +105,7 @@ describe("saved ends", () => {
   ])("do not share observations that differ in their %s", (_what, first, second) => {
     const { one } = setUp();
     const of = new SeatSpecs({}, { any: t.int32() }, 2 ** 24);
-    const ends = [first, second].map((any) => one.save(of, observed({ any })));
+    const ends = [first, second].map((any) => one.save(agent(of), observed({ any })));
     const read = ends.map((end) => one.read(end, of.observations.entries));
     const [uid] = of.observations.entries.map((entry) => entry.uid);
     expect(read).toEqual([[{ uid, tensor: first }], [{ uid, tensor: second }]]);
@@ -114,7 +120,7 @@ describe("saved ends", () => {
     const of = new SeatSpecs({}, { rows: t.uint8([-1]) }, 2 ** 24);
     for (let i = 0; i < 2; i++) {
       const rows = new Uint8Array(8).fill(3).subarray(offset, offset + length);
-      one.save(of, observed({ rows: tensor("uint8", [length], rows) }));
+      one.save(agent(of), observed({ rows: tensor("uint8", [length], rows) }));
     }
     expect(bytes.bytes).toBe(length);
   });
@@ -122,7 +128,7 @@ describe("saved ends", () => {
   it("share the last copy until its last end is dropped", () => {
     const { one, bytes } = setUp();
     const of = new SeatSpecs({}, { picture: t.uint8([size]) }, 2 ** 24);
-    const save = (value: number) => one.save(of, observed({ picture: pixels(value) }));
+    const save = (value: number) => one.save(agent(of), observed({ picture: pixels(value) }));
     const first = save(1);
     const second = save(2);
     one.drop(first);
@@ -139,7 +145,7 @@ describe("saved ends", () => {
     const { one, bytes } = setUp();
     const of = new SeatSpecs({}, { board: t.string() }, 2 ** 24);
     for (const board of ["a.b", "a.b", "..."]) {
-      one.save(of, observed({ board: tensor("string", [], [board]) }));
+      one.save(agent(of), observed({ board: tensor("string", [], [board]) }));
     }
     expect(bytes.bytes).toBe(2 * 6);
   });
@@ -148,8 +154,7 @@ describe("saved ends", () => {
     const { one, other, bytes, refusals } = setUp(5 * size);
     const of = specs();
     const save = (world: SavedEnds, value: number) =>
-      world.save(of, scene(pixels(value), pixels(value + 100)));
-    requestOf(of, "picture", "map");
+      world.save(agent(of, "picture", "map"), scene(pixels(value), pixels(value + 100)));
     const small = save(other, 1);
     const [first, second] = [save(one, 1), save(one, 2)];
     expect(bytes.bytes).toBeLessThanOrEqual(5 * size);
@@ -175,7 +180,8 @@ describe("saved ends", () => {
     const { one, bytes, refusals } = setUp(2 * size);
     const of = new SeatSpecs({}, { picture: t.uint8([size]) }, 2 ** 24);
     const entries = requestOf(of, "picture");
-    const save = (value: number) => one.save(of, observed({ picture: pixels(value) }));
+    const save = (value: number) =>
+      one.save(agent(of, "picture"), observed({ picture: pixels(value) }));
     one.drop(save(1));
     const ends = [save(2), save(3), save(4)];
     const dropped = expect.stringContaining("was dropped");
@@ -189,7 +195,7 @@ describe("saved ends", () => {
     const of = new SeatSpecs({}, { picture: t.uint8([size]) }, 2 ** 24);
     const entries = requestOf(of, "picture");
     const save = (world: SavedEnds, value: number) =>
-      world.save(of, observed({ picture: pixels(value) }));
+      world.save(agent(of, "picture"), observed({ picture: pixels(value) }));
     const large = [save(one, 1), save(one, 2), save(one, 3)];
     const small = save(other, 4);
     expect(dataOf(other.read(small, entries))).toEqual([4]);
@@ -217,25 +223,55 @@ describe("saved ends", () => {
       text: tensor("string", [], ["a"]),
       rows: tensor("uint8", [1], Uint8Array.of(1)),
     };
-    one.save(of, observed(values));
-    const end = one.save(of, observed(values));
+    one.save(agent(of), observed(values));
+    const end = one.save(agent(of), observed(values));
     expect([...end.values()].map(({ observation }) => observation.tensor)).toEqual([values.few]);
   });
 
-  it("keep only what was requested last and small observations above a quarter of the limit", () => {
-    const { one, bytes } = setUp(4 * 2 * size);
+  it("keep only what the agent requested last and small observations above a quarter of the limit", () => {
+    const { one, bytes, refusals } = setUp(4 * 2 * size);
     const of = specs();
-    requestOf(of, "picture");
-    const full = one.save(of, scene(pixels(1), pixels(2)));
-    expect(bytes.isTight).toBe(true);
+    const full = one.save(agent(of, "picture"), scene(pixels(1), pixels(2)));
+    expect(bytes.isTight(one)).toBe(true);
     const seen: string[] = [];
-    const end = one.save(of, (requested) => {
+    const viewer = agent(of, "picture");
+    requestOf(of, "map"); // Another agent with the same specs.
+    const end = one.save(viewer, (requested) => {
       seen.push(...requested.map(({ name }) => name));
       return scene(pixels(3))(requested);
     });
     expect(seen.sort()).toEqual(["level", "picture"]);
     expect(dataOf(one.read(full, requestOf(of, "map")))).toEqual([2]);
     expect(dataOf(one.read(end, requestOf(of, "picture")))).toEqual([3]);
-    expect(dataOf(one.read(end, requestOf(of, "map")))).toMatch(/"map" .*was dropped/);
+    expect(refusals.byLimit.size).toBe(0);
+    expect(dataOf(one.read(end, requestOf(of, "map")))).toMatch(
+      /"map" .*was not kept: .* more than a quarter of 8000 bytes; .*\(limit: maxUndeliveredEndBytes\)/,
+    );
+    expect(refusals.byLimit.get("maxUndeliveredEndBytes")).toBe(1);
+  });
+
+  it("of a world with fewer bytes than another keep all observations above a quarter of the limit", () => {
+    const { one, other, bytes } = setUp(8 * size);
+    const of = specs();
+    const save = (world: SavedEnds, value: number) =>
+      world.save(agent(of), scene(pixels(value), pixels(value + 100)));
+    const { observations } = of;
+    save(one, 1);
+    const few = new SeatSpecs({}, { text: t.string() }, 2 ** 24);
+    other.save(agent(few), observed({ text: tensor("string", [], ["few"]) }));
+    expect([bytes.isTight(one), bytes.isTight(other)]).toEqual([true, false]);
+    const whole = save(other, 2);
+    expect(other.read(whole, observations.entries)).toHaveLength(observations.entries.length);
+    expect(bytes.isTight(other)).toBe(true);
+    expect(dataOf(other.read(save(other, 3), requestOf(of, "map")))).toMatch(/was not kept/);
+  });
+
+  it("of worlds with equal bytes keep only what is requested above a quarter of the limit", () => {
+    const { one, other, bytes } = setUp(6 * size);
+    const of = new SeatSpecs({}, { picture: t.uint8([size]) }, 2 ** 24);
+    for (const world of [one, other]) {
+      world.save(agent(of), observed({ picture: pixels(1) }));
+    }
+    expect([bytes.isTight(one), bytes.isTight(other)]).toEqual([true, true]);
   });
 });

@@ -5,7 +5,7 @@ import type { Uid, UidTensor } from "@dm-env-rpc/tensor-codec/wire";
 import type { RefusalCounts } from "@dm-env-rpc/transport/internal";
 import type { SeatSpecs } from "./seat-specs.ts";
 
-/** Share of the limit above which an end keeps only the observations that agents request. */
+/** Share of the limit above which the worlds with the most bytes keep only the observations that agents request. */
 const tightShare = 1 / 4;
 
 type ObservedTensor = UidTensor["tensor"];
@@ -13,7 +13,7 @@ type ObservedTensor = UidTensor["tensor"];
 /** An observation of at most this many numbers is always kept. */
 const fewElements = 64;
 
-/** A copy of an observation, shared by the ends that have the same. */
+/** A copy of an observation, shared by the ends with an identical observation. */
 interface Copy {
   readonly observation: UidTensor;
   readonly bytes: number;
@@ -23,28 +23,41 @@ interface Copy {
 /** The observations of one undelivered end, by UID; empty once they are dropped. */
 export type SavedEnd = Map<Uid, Copy>;
 
+/** The agent of an end. */
+interface EndedSeat {
+  readonly specs: SeatSpecs;
+  /** Observations that its last step requested. */
+  readonly requested: readonly SpecEntry[];
+}
+
 /**
  * Counts the bytes of the undelivered ends of all worlds of a server. Above the limit, the world with the most bytes
- * drops its oldest ends, so that a peer that fills the memory loses its own.
+ * drops its oldest ends, whichever agents they belong to: agents that share a world with a peer that fills the memory
+ * may lose theirs, agents of smaller worlds do not.
  */
 export class EndBytes {
   readonly limit: number;
-  readonly #refusals: RefusalCounts;
+  readonly refusals: RefusalCounts;
   readonly #worlds = new Set<SavedEnds>();
   #bytes = 0;
 
-  /** @param refusals Counts the ends that are dropped. */
+  /** @param refusals Counts the ends that are dropped, and the steps that request what an end does not keep. */
   constructor(limit: number, refusals: RefusalCounts) {
     this.limit = limit;
-    this.#refusals = refusals;
+    this.refusals = refusals;
   }
 
   get bytes(): number {
     return this.#bytes;
   }
 
-  get isTight(): boolean {
-    return this.#bytes > tightShare * this.limit;
+  /**
+   * Returns true if the ends of all worlds take more than `tightShare` of the limit, and those of this world more than an
+   * equal part of that. A world that fills the memory thus does not affect worlds with fewer bytes.
+   */
+  isTight({ bytes }: SavedEnds): boolean {
+    const loose = tightShare * this.limit;
+    return this.#bytes > loose && bytes > loose / this.#worlds.size;
   }
 
   /** Counts bytes that a world keeps, or frees if the number is negative. */
@@ -66,7 +79,7 @@ export class EndBytes {
           most = world;
         }
       }
-      this.#refusals.count("maxUndeliveredEndBytes");
+      this.refusals.count("maxUndeliveredEndBytes");
       most?.dropOldest();
     }
   }
@@ -90,18 +103,18 @@ export class SavedEnds {
   }
 
   /**
-   * Copies the observations of an agent: all of them, or if ends take much memory already, only those that were last
-   * requested with these specs, and small ones.
+   * Copies all observations of an agent. If ends already take much memory, it copies only small observations and those
+   * that the agent's last step requested.
    *
    * @param observe Returns borrowed tensors.
    */
   save(
-    specs: SeatSpecs,
-    observe: (requested: readonly SpecEntry[]) => readonly UidTensor[],
+    { specs, requested }: EndedSeat,
+    observe: (entries: readonly SpecEntry[]) => readonly UidTensor[],
   ): SavedEnd {
     const { entries } = specs.observations;
-    const kept = this.#all.isTight
-      ? entries.filter((entry) => specs.lastRequested.includes(entry) || isSmall(entry))
+    const kept = this.#all.isTight(this)
+      ? entries.filter((entry) => requested.includes(entry) || isSmall(entry))
       : entries;
     const end: SavedEnd = new Map();
     this.#ends.add(end);
@@ -118,14 +131,29 @@ export class SavedEnds {
     for (const { uid, name } of requested) {
       const copy = end.get(uid);
       if (copy === undefined) {
-        return new DmEnvRpcError(
-          "RESOURCE_EXHAUSTED",
-          `the observation "${name}" of the end of this agent's sequence was dropped: expected at most ${this.#all.limit} bytes in the undelivered ends of all agents, received more; step again, which begins the next sequence (limit: maxUndeliveredEndBytes)`,
-        );
+        return this.#missing(end, name);
       }
       observations.push(copy.observation);
     }
     return observations;
+  }
+
+  /** Returns the error of an observation that an end does not have. */
+  #missing(end: SavedEnd, name: string): DmEnvRpcError {
+    const { limit, refusals } = this.#all;
+    const which = `the observation "${name}" of the end of this agent's sequence`;
+    const remedy = "step again, which begins the next sequence (limit: maxUndeliveredEndBytes)";
+    if (!this.#ends.has(end)) {
+      return new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `${which} was dropped: expected at most ${limit} bytes in the undelivered ends of all agents, received more; ${remedy}`,
+      );
+    }
+    refusals.count("maxUndeliveredEndBytes");
+    return new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `${which} was not kept: expected one that the agent's last step before the end requested, received another while undelivered ends took more than a quarter of ${limit} bytes; request the same observations in each step, or ${remedy}`,
+    );
   }
 
   /** Frees the observations of an end. */

@@ -54,11 +54,6 @@ export class SeatSpecs {
     return this.#message;
   }
 
-  /** The observations that a step requested last. Agents with the same specs may share this object. */
-  get lastRequested(): readonly SpecEntry[] {
-    return this.#lastEntries;
-  }
-
   /**
    * Reads and checks the actions of a step.
    *

@@ -109,6 +109,8 @@ export interface Seat {
   takesPart: boolean;
   /** The move (see `WorldState.moves`) for which a missed deadline was counted since the last step. */
   missedMove: number | undefined;
+  /** Observations that the last step of this agent requested. */
+  requested: readonly SpecEntry[];
   /** Key with which a join resumes this seat; undefined if the seat cannot be resumed. */
   readonly key: string | undefined;
   /** Set while the seat is held for an agent whose stream was lost. */
@@ -187,7 +189,7 @@ export interface WorldState {
   vacancies: number;
   /** Number of held seats that the world waits for. */
   blockingSeats: number;
-  /** `starting` while the author's `start` is pending. */
+  /** `starting` while undelivered ends are saved and while the author's `start` is pending. */
   sequence: "closed" | "starting" | "open";
   /** Number of sequences that have begun. */
   sequences: number;

@@ -389,6 +389,34 @@ describe("limits", () => {
     expect(await third.createWorld()).toBe("tally-2");
   });
 
+  it("maxStreamsPerAddress: does not apply to streams without an IP address", async () => {
+    await using server = createEnvironmentServer({
+      worlds: [tally()],
+      limits: { maxStreamsPerAddress: 1, maxStreams: 7 },
+    });
+    const outcome = async (address?: string): Promise<string> => {
+      const [client, stream] = memoryStreamPair({ address });
+      server.accept(stream);
+      const peer = new Peer(client);
+      const refused = peer.closed.then((error) => /limit: (\w+)/.exec(error?.message ?? "")?.[1]);
+      return (await Promise.race([peer.createWorld().then(() => "open"), refused])) ?? "closed";
+    };
+    const addresses = [
+      ...[undefined, undefined, "unix:", "unix:"],
+      ...["192.0.2.1:1000", "192.0.2.1:1001", "[2001:db8::1]:1000", "[2001:db8::2]:1000"],
+      ...["unix:", undefined],
+    ];
+    const outcomes: string[] = [];
+    for (const address of addresses) {
+      outcomes.push(await outcome(address));
+    }
+    expect(outcomes).toEqual([
+      ...["open", "open", "open", "open"],
+      ...["open", "maxStreamsPerAddress", "open", "maxStreamsPerAddress"],
+      ...["open", "maxStreams"],
+    ]);
+  });
+
   it("maxConnections and maxStreams: refuse one more until another is closed", async () => {
     const errors: string[] = [];
     await using server = await serving({

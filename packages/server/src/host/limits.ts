@@ -48,10 +48,11 @@ class ServerLimitTable extends ListenLimitTable {
    */
   readonly maxSlotsPerWorld: Limit = { default: 16_384, unit: "count" };
   /**
-   * Bytes of the observations of undelivered ends in all worlds, which a server copies before a world changes. While more
-   * than a quarter of the limit is in use, an end keeps only what its agent requested last, and small observations. Above
-   * the limit, the world that holds the most bytes drops its oldest ends, whose agents receive RESOURCE_EXHAUSTED with
-   * their next step. Default 64 MiB.
+   * Maximum number of bytes that a server keeps, in all worlds, for the observations of undelivered ends, which it copies
+   * before a world changes. While more than a quarter of the limit is in use, an end keeps only what its agent requested
+   * last, and small observations; worlds that hold less than an equal share of this quarter still keep everything. Above
+   * the limit, the world that holds the most bytes drops its oldest ends. An agent whose step requests an observation that
+   * was not kept receives RESOURCE_EXHAUSTED. Default 64 MiB.
    */
   readonly maxUndeliveredEndBytes: Limit = { default: 64 * 1024 * 1024, unit: "bytes" };
   /**
