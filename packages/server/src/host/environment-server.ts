@@ -20,6 +20,7 @@ import { EndBytes } from "../engine/saved-ends.ts";
 import { nameOf } from "../properties/author-questions.ts";
 import { serverProperties } from "../properties/built-in.ts";
 import { createSideChannel } from "../properties/side-channel.ts";
+import { JoinTurns } from "../session/join-turns.ts";
 import { type Authorize, createAdmission } from "./authorize.ts";
 import { createEmit, type ServerEvent } from "./events.ts";
 import { createTakeSeat, type JoinToken } from "./join-tokens.ts";
@@ -186,6 +187,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
     sideChannel,
     canJoinWithoutToken,
     share,
+    joinTurns: new JoinTurns(share),
     rates: new RequestRates(limits.maxRequestsPerSecond, { refusals }),
     takeSeat: createTakeSeat({ joinToken, joinMs: limits.joinMs, time, emit }),
     admission,

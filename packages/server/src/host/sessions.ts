@@ -3,6 +3,7 @@
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import {
+  networkOf,
   type RefusalCounts,
   StreamCounts,
   type StreamLimits,
@@ -14,6 +15,9 @@ import type { Emit } from "./events.ts";
 
 /** Number of checks within `idleStreamMs`. */
 const idleChecks = 4;
+
+/** A network of IPv4 or IPv6, as `networkOf` returns it. */
+const ipNetwork = /^\d+(\.\d+){3}$|::\/64$/;
 
 /** Options of the sessions of a server. */
 export interface SessionsOptions extends Omit<SessionHost, "onClosed">, StreamLimits {
@@ -33,6 +37,8 @@ export class Sessions {
   readonly #sessions = new Map<Session, () => void>();
   /** Counts the open streams, including streams without a session yet. */
   readonly #streams: StreamCounts;
+  /** Number of streams so far whose peer has no IP address. */
+  #withoutIp = 0;
   #closing: DmEnvRpcError | undefined;
   #cancelSweep: (() => void) | undefined;
   #onEmpty: (() => void)[] = [];
@@ -53,7 +59,7 @@ export class Sessions {
       stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       return;
     }
-    const uncount = this.#streams.open(stream.peer.address);
+    const uncount = this.#streams.open(this.#countedAs(stream.peer.address));
     if (isDmEnvRpcError(uncount)) {
       stream.abort(uncount);
       return;
@@ -69,6 +75,19 @@ export class Sessions {
         this.#start(new Session(stream, result, this.#host), uncount);
       }
     });
+  }
+
+  /**
+   * Returns the address under which `maxStreamsPerAddress` counts a stream. All clients of a Unix domain socket have the
+   * same address, and so have all streams in memory. Each of these streams is counted under an address of its own, so that
+   * only `maxStreams` limits them.
+   */
+  #countedAs(address: string): string {
+    if (ipNetwork.test(networkOf(address))) {
+      return address;
+    }
+    this.#withoutIp += 1;
+    return `${address}#${this.#withoutIp}`;
   }
 
   #start(session: Session, uncount: () => void): void {

@@ -46,6 +46,8 @@ export interface JoinRowsOptions {
   readonly share: ThreadShare;
   /** Network of the peer, which takes turns with others. */
   readonly network: string;
+  /** Returns false once the stream has closed. No further seat joins then. */
+  readonly isWanted: () => boolean;
 }
 
 /**
@@ -58,7 +60,7 @@ export interface JoinRowsOptions {
 export function joinRows(
   world: HostedWorld,
   settings: PackedSettings,
-  { count, maxElements, share, network }: JoinRowsOptions,
+  { count, maxElements, share, network, isWanted }: JoinRowsOptions,
   onLeft: Seat["onLeft"],
   done: Done<Place>,
 ): void {
@@ -92,6 +94,10 @@ export function joinRows(
   const next = (): void => {
     if (gone > 0) {
       refuse(reason ?? new DmEnvRpcError("CANCELLED", "a seat was left before all had joined"));
+      return;
+    }
+    if (!isWanted()) {
+      refuse(new DmEnvRpcError("CANCELLED", "the stream closed before all seats had joined"));
       return;
     }
     const [first] = joined;

@@ -11,6 +11,7 @@ import { clientError } from "../engine/responses.ts";
 import type { Seat } from "../engine/state.ts";
 import { type TensorLimits, unpackSettings } from "../engine/tensor-limits.ts";
 import { joinRows, readSeats, seatsSetting, takesSeats } from "./join-rows.ts";
+import type { JoinTurns } from "./join-turns.ts";
 import { type Place, SeatPlace } from "./place.ts";
 import { readJoinToken, readSeatKey, type TakenSeat, type TakeSeat } from "./seat-tokens.ts";
 import type { Worlds } from "./worlds.ts";
@@ -19,6 +20,8 @@ import type { Worlds } from "./worlds.ts";
 export interface JoiningHost extends TensorLimits {
   readonly worlds: Worlds;
   readonly share: ThreadShare;
+  /** The joins with several seats. */
+  readonly joinTurns: JoinTurns;
   readonly takeSeat: TakeSeat;
   /** True if agents join without a join token. */
   readonly canJoinWithoutToken: boolean;
@@ -34,6 +37,8 @@ export interface Admitted {
 export interface JoinListener {
   readonly done: Done<Admitted>;
   readonly onLeft: Seat["onLeft"];
+  /** Returns false once the stream has closed. */
+  readonly isWanted: () => boolean;
 }
 
 /**
@@ -47,7 +52,7 @@ export function joinWorld(
   host: JoiningHost,
   peer: Peer,
   roles: Roles,
-  { done, onLeft }: JoinListener,
+  { done, onLeft, isWanted }: JoinListener,
 ): () => void {
   const world = host.worlds.get(worldName, mayListWorlds(roles, host.canJoinWithoutToken));
   const rest = new Map(unpackSettings(settings, host));
@@ -91,7 +96,13 @@ export function joinWorld(
       const count = readSeats(seats, token);
       const { maxElements, share } = host;
       const network = networkOf(peer.address);
-      joinRows(world, rest, { count, maxElements, share, network }, onLeft, joined);
+      const options = { count, maxElements, share, network, isWanted };
+      host.joinTurns.enter(world, network, (over) =>
+        joinRows(world, rest, options, onLeft, (result) => {
+          over();
+          joined(result);
+        }),
+      );
     } catch (error) {
       joined(clientError(error));
     }

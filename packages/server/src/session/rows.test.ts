@@ -253,6 +253,30 @@ describe("behaviour 73: a stream with several seats", () => {
     await expect(rows.step()).rejects.toThrow(/it broke/);
   });
 
+  it("joins with no further seat once it is lost", async () => {
+    const joins: (() => void)[] = [];
+    const slow = defineWorld({
+      name: "slow",
+      actions: {},
+      observations: {},
+      create: () => ({
+        join: () => new Promise<void>((resolve) => joins.push(resolve)),
+        step() {},
+        observe: {},
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [slow] });
+    const world = await connectPeer(server).createWorld();
+    const rows = connectPeer(server);
+    void rows.join(world, { seats: 3 });
+    await quiet();
+    rows.drop();
+    await quiet();
+    joins[0]?.();
+    await quiet();
+    expect([joins.length, server.worlds()[0]?.agents]).toEqual([1, 0]);
+  });
+
   it("joins with all its seats or with none", async () => {
     const { server, world, rows, log } = await setUp(6, {}, { max_agents: 8 });
     const other = connectPeer(server);

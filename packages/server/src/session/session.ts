@@ -435,6 +435,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
         leaveSeat();
         this.#lose(reason);
       },
+      isWanted: () => !this.#closed,
     });
   }
 
