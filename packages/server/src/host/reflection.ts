@@ -75,27 +75,19 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
 
 /** Creates the gate that limits the concurrent calls of reflection, before their requests are read. */
 function limitCalls(): (call: HandlerContext) => void {
-  let calls = 0;
-  const byNetwork = new NetworkCounts();
+  const calls = new NetworkCounts();
   return ({ values, signal }) => {
     const { address } = peerOfCall(values);
-    if (calls >= maxReflectionCalls) {
+    if (calls.total >= maxReflectionCalls) {
       throw tooManyCalls(`at most ${maxReflectionCalls} at a time`);
     }
-    if (byNetwork.of(address) >= maxCallsPerAddress) {
+    if (calls.of(address) >= maxCallsPerAddress) {
       throw tooManyCalls(`at most ${maxCallsPerAddress} at a time from one address`);
     }
-    if (signal.aborted) {
-      return;
+    if (!signal.aborted) {
+      // Connect aborts the signal at the end of each call, however it ends.
+      signal.addEventListener("abort", calls.add(address), { once: true });
     }
-    calls += 1;
-    const uncount = byNetwork.add(address);
-    // Connect aborts the signal at the end of each call, however it ends.
-    const end = (): void => {
-      calls -= 1;
-      uncount();
-    };
-    signal.addEventListener("abort", end, { once: true });
   };
 }
 
@@ -145,7 +137,8 @@ function describe(router: ConnectRouter, further: readonly DescFile[]): Describe
   };
 }
 
-function answerQuestion(described: Described, question: Question): Answer {
+/** Answers a question about the services and types. */
+export function answerQuestion(described: Described, question: Question): Answer {
   const { services, files, symbols, types } = described;
   switch (question.case) {
     case "listServices":

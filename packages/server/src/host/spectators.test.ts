@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { EventEmitter, once } from "node:events";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { inflateSync } from "node:zlib";
-import { createClient, createRouterTransport, type Transport } from "@connectrpc/connect";
+import {
+  createClient,
+  createContextValues,
+  createRouterTransport,
+  type Transport,
+} from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -15,9 +21,11 @@ import {
 } from "@dm-env-rpc/protocol/spectator";
 import { t, tensor, unpack } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import type { ByteCall } from "@dm-env-rpc/transport";
+import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it, test } from "vitest";
 import { networkPeer, serving } from "../../testing/network.ts";
-import { isBlocked } from "../../testing/peer.ts";
+import { isBlocked, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { defineEnvironment } from "../definition/environment.ts";
 import { seededRandom } from "../definition/random.ts";
@@ -655,6 +663,59 @@ describe.each([
     );
     await expect(lost.next()).rejects.toThrow(/not_found[\s\S]*unknown world "a\nb %"/);
   });
+});
+
+test("a call through a router of Connect ends with an error at its deadline", async () => {
+  await using server = createEnvironmentServer({ worlds: [tally()], premade: [{}] });
+  await server.ready;
+  const transport = createRouterTransport((router) => {
+    router.service(SpectatorService, server.spectators.service);
+  });
+  const spectator = createClient(SpectatorService, transport);
+  for (const watch of [
+    (headers: HeadersInit) => spectator.watchWorld({ world: "tally-1" }, { headers }),
+    (headers: HeadersInit) => spectator.watchWorlds({ maxRate: 0.001 }, { headers }),
+  ]) {
+    // If the machine pauses, a deadline can pass before the first response arrives; the next deadline is longer.
+    let hasStarted = false;
+    for (let deadlineMs = 50; !hasStarted; deadlineMs *= 2) {
+      // As a header, so that only the server watches the deadline.
+      const responses: AsyncIterable<unknown> = watch({ "connect-timeout-ms": `${deadlineMs}` });
+      const read = async (): Promise<void> => {
+        for await (const _ of responses) {
+          hasStarted = true;
+        }
+      };
+      await expect(read()).rejects.toThrow("deadline_exceeded");
+    }
+  }
+});
+
+test("a viewer whose buffers empty right after a response receives the next one", async () => {
+  const time = manualTime();
+  await using server = createEnvironmentServer({ worlds: [tally()], time });
+  const socket = new EventEmitter();
+  const ended = new AbortController();
+  let sent = 0;
+  const call: ByteCall = {
+    values: createContextValues(),
+    signal: ended.signal,
+    send() {
+      sent += 1;
+      queueMicrotask(() => socket.emit("drain"));
+      return false;
+    },
+    drained: async () => void (await once(socket, "drain")),
+  };
+  const list = server.spectators.byteStreams.get("/spectator.v1.SpectatorService/WatchWorlds");
+  const watching = list?.(new Uint8Array(), call);
+  for (let turn = 0; turn < 100 && sent < 3; turn++) {
+    await quiet();
+    time.advance(1_000);
+  }
+  expect(sent).toBe(3);
+  ended.abort();
+  await watching;
 });
 
 test.each([

@@ -106,7 +106,10 @@ export function createSpectators({
 }: SpectatorsOptions): ServedSpectators {
   const closed = new AbortController();
   const calls = new NetworkCounts();
-  /** Connect encodes each response for each viewer, and only after its task: so one per turn. */
+  /**
+   * One response in each turn: Connect encodes a response once for each viewer, after the task that counts it, so the time
+   * of the encoding is not measured.
+   */
   const connectShare = new ThreadShare(undefined, undefined, 1);
   /** Worlds with viewers, by name and agent. */
   const live = new Map<
@@ -233,13 +236,14 @@ export function createSpectators({
   /** Yields the messages of responses for Connect, one in each turn of the event loop. */
   async function* messages<Desc extends DescMessage>(
     responses: AsyncIterable<SharedMessage<Desc>>,
-    { values }: Call,
+    { values, signal }: Call,
   ): AsyncGenerator<MessageShape<Desc>> {
     const network = networkOf(peerOfCall(values).address);
     for await (const { message } of responses) {
       await connectShare.run(network, () => {});
       yield message;
     }
+    signal.throwIfAborted(); // The deadline has passed, or the caller has disconnected.
   }
 
   /** Sends responses as bytes. */
@@ -250,9 +254,10 @@ export function createSpectators({
   ): Promise<void> => {
     const network = networkOf(peerOfCall(call.values).address);
     for await (const response of responses) {
-      if (!(await share.run(network, () => call.send(response.encoded(format))))) {
-        await call.drained();
-      }
+      // `drained` must be called in the task that has sent, or the call may drain before it is awaited.
+      await share.run(network, () =>
+        call.send(response.encoded(format)) ? undefined : call.drained(),
+      );
     }
   };
 

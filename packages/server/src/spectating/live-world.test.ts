@@ -3,7 +3,7 @@ import { manualTime, ThreadShare } from "@dm-env-rpc/transport/internal";
 import { expect, test } from "vitest";
 import { defineWorld } from "../definition/world.ts";
 import { noCounts } from "../engine/world-counts.ts";
-import { LiveWorld } from "./live-world.ts";
+import { type LiveFrame, LiveWorld } from "./live-world.ts";
 
 const painted = defineWorld({
   name: "painted",
@@ -12,7 +12,8 @@ const painted = defineWorld({
   create: () => ({ step() {}, observe: {} }),
 });
 
-test("of pictures that take long, one is drawn in each turn, and networks take turns", async () => {
+/** Watches worlds whose pictures take 10 ms each; the test runs the turns of the event loop. */
+function setUp() {
   const time = manualTime();
   let nowMs = 0;
   const turns: (() => void)[] = [];
@@ -21,7 +22,8 @@ test("of pictures that take long, one is drawn in each turn, and networks take t
     (task) => turns.push(task),
   );
   const drawn: string[] = [];
-  const watch = (name: string, network: string) => {
+  const worlds = new Map<string, LiveWorld>();
+  const worldOf = (name: string): LiveWorld => {
     const author = {
       step() {},
       observe: {},
@@ -31,7 +33,7 @@ test("of pictures that take long, one is drawn in each turn, and networks take t
         return "<svg/>";
       },
     };
-    const live = new LiveWorld({
+    return new LiveWorld({
       world: {
         name,
         definition: painted,
@@ -48,14 +50,37 @@ test("of pictures that take long, one is drawn in each turn, and networks take t
       time,
       onFault: () => {},
     });
-    return live.watch(new AbortController().signal, network)(0);
   };
-  const frames = [
-    watch("a", "192.0.2.1"),
-    watch("b", "192.0.2.1"),
-    watch("c", "192.0.2.1"),
-    watch("d", "192.0.2.2"),
-  ];
+  const frames: Promise<LiveFrame | undefined>[] = [];
+  return {
+    time,
+    drawn,
+    frames,
+    watch(name: string, network: string): void {
+      const live = worlds.get(name) ?? worldOf(name);
+      worlds.set(name, live);
+      frames.push(live.watch(new AbortController().signal, network)(0));
+    },
+    turn(): void {
+      for (const task of turns.splice(0)) {
+        task();
+      }
+    },
+  };
+}
+
+async function allHavePictures(frames: readonly Promise<LiveFrame | undefined>[]): Promise<void> {
+  for (const frame of frames) {
+    expect((await frame)?.message.view).toMatchObject({ case: "picture" });
+  }
+}
+
+test("of pictures that take long, one is drawn in each turn, and networks take turns", async () => {
+  const { watch, time, drawn, turn, frames } = setUp();
+  watch("a", "192.0.2.1");
+  watch("b", "192.0.2.1");
+  watch("c", "192.0.2.1");
+  watch("d", "192.0.2.2");
   time.advance(0);
   expect(drawn).toEqual(["a"]);
   for (const expected of [
@@ -63,12 +88,34 @@ test("of pictures that take long, one is drawn in each turn, and networks take t
     ["a", "b", "d"],
     ["a", "b", "d", "c"],
   ]) {
-    for (const task of turns.splice(0)) {
-      task();
-    }
+    turn();
     expect(drawn).toEqual(expected);
   }
-  for (const frame of frames) {
-    expect((await frame)?.message.view).toMatchObject({ case: "picture" });
-  }
+  await allHavePictures(frames);
 });
+
+test.each([
+  ["from the start", true],
+  ["later", false],
+])(
+  "a viewer of a world that another network watches with many others waits only for its own turn: %s",
+  async (_when, isFromStart) => {
+    const { watch, time, drawn, turn, frames } = setUp();
+    for (const name of ["a", "b", "c", "shared"]) {
+      watch(name, "192.0.2.1");
+    }
+    if (isFromStart) {
+      watch("shared", "192.0.2.2");
+    }
+    time.advance(0);
+    expect(drawn).toEqual(["a"]);
+    if (!isFromStart) {
+      watch("shared", "192.0.2.2");
+    }
+    for (let i = 0; i < 5; i++) {
+      turn();
+    }
+    expect(drawn).toEqual(["a", "b", "shared", "c"]);
+    await allHavePictures(frames);
+  },
+);

@@ -53,6 +53,8 @@ export class LiveWorld {
   #isMaking = false;
   #hasFailed = false;
   #cancelTimer: (() => void) | undefined;
+  /** Networks in whose turns the frame that is being made may be drawn; undefined unless it waits for one. */
+  #queued: Set<string> | undefined;
   /** The viewers that wait, and the network of each. */
   readonly #waiting = new Map<() => void, string>();
 
@@ -84,6 +86,7 @@ export class LiveWorld {
         await new Promise<void>((resolve) => {
           wake = resolve;
           this.#waiting.set(wake, network);
+          this.#drawInTurnOf(network);
           this.#lookLater();
         });
       }
@@ -132,10 +135,30 @@ export class LiveWorld {
   }
 
   #make(): void {
-    const { world, agent, share } = this.#options;
     this.#isMaking = true;
-    const [network = ""] = this.#waiting.values();
-    void share.run(network, () => world.look(agent, (author) => this.#draw(author)));
+    this.#queued = new Set();
+    for (const network of this.#waiting.values()) {
+      this.#drawInTurnOf(network);
+    }
+  }
+
+  /**
+   * Lets the frame that is being made be drawn in the turn of a viewer's network, unless the turn of another viewer comes
+   * first. A viewer thus does not wait for other worlds that only another viewer watches.
+   */
+  #drawInTurnOf(network: string): void {
+    const { world, agent, share } = this.#options;
+    const queued = this.#queued;
+    if (queued === undefined || queued.has(network)) {
+      return;
+    }
+    queued.add(network);
+    void share.run(network, () => {
+      if (this.#queued === queued) {
+        this.#queued = undefined;
+        world.look(agent, (author) => this.#draw(author));
+      }
+    });
   }
 
   #draw(author: UntypedWorld | undefined): void {
