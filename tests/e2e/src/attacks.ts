@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
-import { field, grpcFrame } from "@dm-env-rpc/tests-processes";
+import { field, grpcFrame, incompleteFrame } from "@dm-env-rpc/tests-processes";
 import { expect } from "vitest";
 import { frame, type Payload, RawConnection } from "./raw-call.ts";
 
@@ -21,11 +21,6 @@ const gzip = { "grpc-encoding": "gzip" };
 /** Makes a gRPC frame of gzipped bytes. */
 function squeezed(bytes: Uint8Array): Buffer {
   return grpcFrame(gzipSync(bytes), 1);
-}
-
-/** Makes the frame and the first bytes of a message of 60 MiB, which is within all limits. */
-function incomplete(bytes: number): Buffer {
-  return grpcFrame(field(20, Buffer.alloc(mebibytes60))).subarray(0, 5 + bytes);
 }
 
 /** Makes a CreateWorldRequest with the setting `x`, whose tensor has `array` in the field `payload`. */
@@ -176,7 +171,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
 
   "30 streams that send 58 of 60 MiB and stall": async (address) => {
     const connection = new RawConnection(address);
-    const part = incomplete(58 * mebibyte);
+    const part = incompleteFrame(mebibytes60, 58 * mebibyte);
     const calls = Array.from({ length: 30 }, () => connection.call());
     const codes: unknown[] = [];
     await new Promise<void>((resolve) => {
@@ -197,7 +192,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
 
   "100 streams that begin a frame of 60 MiB and stall": async (address) => {
     const connection = new RawConnection(address);
-    const half = incomplete(1000);
+    const half = incompleteFrame(mebibytes60, 1000);
     for (let i = 0; i < 100; i++) {
       connection.call().http2.write(half);
     }

@@ -19,6 +19,6 @@ export {
   settingsFrame,
 } from "./http2-frames.ts";
 export { type Outcome, Program, run, type ServingProgram } from "./program.ts";
-export { field, grpcFrame, integerField, varint } from "./protobuf-fields.ts";
+export { field, grpcFrame, incompleteFrame, integerField, varint } from "./protobuf-fields.ts";
 export { framed, type RawAnswer, type RawServer, rawServer } from "./raw-server.ts";
 export { hasRedis, RedisServer, type RedisServerOptions, sayWhetherRedis } from "./redis-server.ts";

@@ -21,6 +21,11 @@ export function integerField(number: number, value: number): Buffer {
   return Buffer.concat([varint(number << 3), varint(value)]);
 }
 
+/** Makes the frame and the first `bytes` bytes of a gRPC message of about `size` bytes, which is within all limits. */
+export function incompleteFrame(size: number, bytes: number): Buffer {
+  return grpcFrame(field(20, Buffer.alloc(size))).subarray(0, 5 + bytes);
+}
+
 /** Frames bytes as a gRPC message. */
 export function grpcFrame(body: Uint8Array, flags = 0): Buffer {
   const head = Buffer.alloc(5);

@@ -21,6 +21,11 @@ export class PictureCache {
     this.#maxBytes = maxBytes;
   }
 
+  /** Bytes of all pictures. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
   /** Returns the picture of a board after this many changes, if it is kept. The caller must not change it. */
   get(board: symbol, changes: number): Uint8Array | undefined {
     const kept = this.#pictures.get(board);

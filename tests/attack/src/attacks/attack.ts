@@ -45,24 +45,43 @@ const refusedMs = 10;
 /**
  * Runs `play` on each of `count` connections. Until the attack is over, a new connection replaces each one whose `play`
  * has ended.
+ *
+ * @param open Opens a connection; returns undefined if it is refused.
  */
+export async function reopen<Connection>(
+  target: Target,
+  count: number,
+  open: () => Promise<Connection | undefined>,
+  play: (connection: Connection) => Promise<unknown>,
+): Promise<void> {
+  await repeat(target, count, async () => {
+    const connection = await open();
+    if (connection === undefined) {
+      await sleep(refusedMs);
+    } else {
+      await play(connection);
+    }
+  });
+}
+
+/** Runs `play` on each of `count` HTTP/2 connections, as `reopen` does, and closes each one whose `play` has ended. */
 export async function persist(
   target: Target,
   count: number,
   play: (peer: Peer) => Promise<unknown>,
   options?: PeerOptions,
 ): Promise<void> {
-  await repeat(target, count, async () => {
-    const peer = await Peer.connect(target, options);
-    if (peer === undefined) {
-      await sleep(refusedMs);
-      return;
-    }
-    await play(peer);
-    if (!target.isOver()) {
-      peer.destroy();
-    }
-  });
+  await reopen(
+    target,
+    count,
+    () => Peer.connect(target, options),
+    async (peer) => {
+      await play(peer);
+      if (!target.isOver()) {
+        peer.destroy();
+      }
+    },
+  );
 }
 
 /** Opens `count` connections, runs `play` once on each, and leaves them open until the attack is over. */

@@ -10,7 +10,7 @@ import {
 } from "@dm-env-rpc/tests-processes";
 import { openSocket, type Peer, processPath } from "../wire/peer.ts";
 import { joinOwn } from "../wire/requests.ts";
-import { type Attacks, hold, repeat, times } from "./attack.ts";
+import { type Attacks, hold, reopen, repeat, times } from "./attack.ts";
 
 const { headers, goAway, continuation } = frameTypes;
 
@@ -90,19 +90,19 @@ export const connections: Attacks = {
   "HTTP/1.1 requests, 2,500 in each write": () => {
     const requests = times(2_500, Buffer.from("GET / HTTP/1.1\r\nhost:a\r\n\r\n"));
     return (target) =>
-      repeat(target, 250, async () => {
-        const socket = await openSocket(target);
-        if (socket === undefined) {
-          await new Promise((resolve) => setTimeout(resolve, 10));
-          return;
-        }
-        const closed = new Promise((resolve) => socket.once("close", resolve));
-        socket.on("data", (chunk) => {
-          target.seen.receivedBytes += chunk.length;
-        });
-        socket.write(requests);
-        await Promise.race([closed, target.over]);
-      });
+      reopen(
+        target,
+        250,
+        () => openSocket(target),
+        async (socket) => {
+          const closed = new Promise((resolve) => socket.once("close", resolve));
+          socket.on("data", (chunk) => {
+            target.seen.receivedBytes += chunk.length;
+          });
+          socket.write(requests);
+          await Promise.race([closed, target.over]);
+        },
+      );
   },
 
   "HTTP/1.1 headers that never end": () => (target) =>

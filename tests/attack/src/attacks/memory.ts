@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attacks on a server's memory: requests that must wait, and responses that the attacker never reads.
 import { gzipSync } from "node:zlib";
-import { field, frameFlags, grpcFrame, literalHeader } from "@dm-env-rpc/tests-processes";
+import {
+  field,
+  frameFlags,
+  grpcFrame,
+  incompleteFrame,
+  literalHeader,
+} from "@dm-env-rpc/tests-processes";
 import { openSocket, type Peer, processPath, settingIds } from "../wire/peer.ts";
 import {
   createOn,
@@ -13,7 +19,7 @@ import {
   tensorFields,
 } from "../wire/requests.ts";
 import { openWebSocket, webSocketFrame, webSocketOpcodes } from "../wire/web-socket.ts";
-import { type Attack, type Attacks, hold, repeat, times } from "./attack.ts";
+import { type Attack, type Attacks, hold, reopen, times } from "./attack.ts";
 import { manySettings } from "./messages.ts";
 
 const mebibyte = 1024 * 1024;
@@ -23,11 +29,6 @@ const streams = 250;
 
 /** Options of a client whose windows are closed, so that responses stay with the server. */
 const closedWindow = { settings: [[settingIds.initialWindowSize, 0] as const] };
-
-/** Makes the frame and the first bytes of a message that is within all limits. */
-function incomplete(size: number, bytes: number): Buffer {
-  return grpcFrame(field(20, Buffer.alloc(size))).subarray(0, 5 + bytes);
-}
 
 /** Fills streams with requests, on connections whose windows are closed. */
 function unread(
@@ -189,7 +190,7 @@ export const memory: Attacks = {
   ),
 
   "messages of 60 MiB that stop after 58 MiB, 120 streams": () => {
-    const part = incomplete(60 * mebibyte, 58 * mebibyte);
+    const part = incompleteFrame(60 * mebibyte, 58 * mebibyte);
     return (target) =>
       hold(target, 4, async (peer) => {
         const all = Array.from({ length: 30 }, async () => {
@@ -199,7 +200,7 @@ export const memory: Attacks = {
       });
   },
   "messages of 60 MiB that stop after 1 KB, 1,000 streams": () => {
-    const part = incomplete(60 * mebibyte, 1000);
+    const part = incompleteFrame(60 * mebibyte, 1000);
     return (target) =>
       hold(target, 4, async (peer) => {
         for (let i = 0; i < streams && peer.isOpen; i++) {
@@ -208,7 +209,7 @@ export const memory: Attacks = {
       });
   },
   "requests by Connect that stop after 900 KB, 1,000 streams": () => {
-    const part = incomplete(1_000_000, 900_000);
+    const part = incompleteFrame(1_000_000, 900_000);
     return (target) =>
       hold(target, 4, async (peer) => {
         const all = Array.from({ length: streams }, async () => {
@@ -241,18 +242,17 @@ export const memory: Attacks = {
   "HTTP/1.1 bodies that stop one byte early, 500 connections": () => {
     const head = `POST ${checkPath} HTTP/1.1\r\nhost: here\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n`;
     const part = Buffer.concat([Buffer.from(head), Buffer.alloc(59_999, " ")]);
-    return async (target) => {
-      await repeat(target, 500, async () => {
-        const socket = await openSocket(target);
-        if (socket === undefined) {
-          await new Promise((resolve) => setTimeout(resolve, 10));
-          return;
-        }
-        const closed = new Promise((resolve) => socket.resume().once("close", resolve));
-        socket.write(part);
-        await Promise.race([closed, target.over]);
-      });
-    };
+    return (target) =>
+      reopen(
+        target,
+        500,
+        () => openSocket(target),
+        async (socket) => {
+          const closed = new Promise((resolve) => socket.resume().once("close", resolve));
+          socket.write(part);
+          await Promise.race([closed, target.over]);
+        },
+      );
   },
   "headers of 14 KB on 1,000 streams that stay open": () => {
     const extra = Buffer.concat(

@@ -21,7 +21,7 @@ import {
   webSocketFrame,
   webSocketOpcodes,
 } from "../wire/web-socket.ts";
-import { type Attack, type Attacks, hold, persist, repeat, times } from "./attack.ts";
+import { type Attack, type Attacks, hold, persist, reopen, times } from "./attack.ts";
 import { manySettings } from "./messages.ts";
 
 const { data, headers } = frameTypes;
@@ -147,22 +147,30 @@ function watches(path: string, request: Uint8Array): Attack {
     });
 }
 
-/** Creates 400 worlds, and then makes 1,000 calls that list them as often as possible. */
+/**
+ * Creates 400 worlds, and then makes 1,000 calls that list them as often as possible, from four addresses: one address
+ * may have at most `maxSpectatorsPerAddress`, 256.
+ */
 function listViewers(contentType: string, request: Uint8Array): Attack {
   const body = grpcFrame(request);
+  const play = async (peer: Peer): Promise<void> => {
+    const stream = await peer.call();
+    await peer.send(stream, times(batch, grpcFrame(create)));
+    for (let i = 0; i < batch; i++) {
+      await peer.answer(stream);
+    }
+    for (let i = 0; i < 250 && peer.isOpen; i++) {
+      const id = await peer.call(`${spectator}/WatchWorlds`, contentType);
+      peer.drop(id);
+      await peer.send(id, body, endStream);
+    }
+  };
   return () => (target) =>
-    hold(target, connections, async (peer) => {
-      const stream = await peer.call();
-      await peer.send(stream, times(batch, grpcFrame(create)));
-      for (let i = 0; i < batch; i++) {
-        await peer.answer(stream);
-      }
-      for (let i = 0; i < 250 && peer.isOpen; i++) {
-        const id = await peer.call(`${spectator}/WatchWorlds`, contentType);
-        peer.drop(id);
-        await peer.send(id, body, endStream);
-      }
-    });
+    Promise.all(
+      Array.from({ length: connections }, (_, i) =>
+        hold({ ...target, from: `127.0.0.${10 + i}` }, 1, play),
+      ),
+    );
 }
 
 /** Watches 50 worlds with large pictures, each of which one agent steps without pause. */
@@ -194,15 +202,15 @@ const longName = field(1, Buffer.alloc(10_000, "s"));
 /** Opens WebSockets again and again, and runs `play` on each. */
 function webSockets(play: (socket: WebSocketPeer) => Promise<void>): Attack {
   return () => (target) =>
-    repeat(target, connections, async () => {
-      const socket = await openWebSocket(target, processPath);
-      if (socket === undefined) {
-        await new Promise((resolve) => setTimeout(resolve, 10));
-        return;
-      }
-      await play(socket);
-      socket.destroy();
-    });
+    reopen(
+      target,
+      connections,
+      () => openWebSocket(target, processPath),
+      async (socket) => {
+        await play(socket);
+        socket.destroy();
+      },
+    );
 }
 
 const { text, binary, continuation, ping } = webSocketOpcodes;

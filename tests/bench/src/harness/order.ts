@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /**
- * Returns the order of the entrants in one turn. Over all turns, each entrant takes each place equally often, and follows
- * each other entrant equally often (a Williams design). Otherwise, an entrant that always plays at the same place, or after
- * the same process, may take a tenth more or less CPU per step than another process of the same program.
+ * Returns the order of the entrants in one turn. In as many turns as there are entrants (twice as many if their number is
+ * odd), each entrant takes each place equally often, and follows each other entrant equally often (a Williams design); then
+ * the orders repeat. An entrant that always played at the same place, or always after the same process, might take a tenth
+ * more or less CPU per step than another process of the same program.
  *
  * @param turn 0 for the first turn.
  */
