@@ -235,23 +235,24 @@ describe.skipIf(!hasRedis)("with a Redis that fails", () => {
       }),
     );
     await insist(() => store.commit([writeSecret("a", 0)]));
-    line.silence();
     const calls = () => [
       store.commit([writeSecret("b", 0)]),
       store.read([{ kind: "secret", id: "a" }]),
     ];
-    const unanswered = /does not answer: no answer within 300 ms/;
-    await Promise.all(calls().map((call) => expect(call).rejects.toThrow(unanswered)));
-    // Like a matchmaker, calls the store again and again, until handshakes have failed to be answered, too.
-    while (line.accepted < 8) {
-      await Promise.allSettled(calls());
-      await pause(systemTime, 20);
+    // If this machine stands still, the limit of the socket may end a connection before that of a command does.
+    while (!losses.includes("no answer within 300 ms")) {
+      line.silence();
+      const { accepted } = line;
+      // Like a matchmaker, calls the store again and again, until handshakes have failed to be answered, too.
+      while (line.accepted < accepted + 5) {
+        await Promise.all(calls().map((call) => expect(call).rejects.toThrow(/does not answer/)));
+        await pause(systemTime, 20);
+      }
+      line.restore();
+      await insist(() => store.commit([writeSecret("b", 0)]));
+      const [entry] = await insist(() => store.read([{ kind: "secret", id: "a" }]));
+      expect(entry?.value).toEqual({ id: "a", value: "a" });
     }
-    line.restore();
-    await insist(() => store.commit([writeSecret("b", 0)]));
-    const [entry] = await insist(() => store.read([{ kind: "secret", id: "a" }]));
-    expect(entry?.value).toEqual({ id: "a", value: "a" });
-    expect(losses).toContain("no answer within 300 ms");
     // The connection for published messages, which sends no commands, is replaced, too.
     let heard = 0;
     store.onChange(() => heard++);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import type { OpenTls } from "@dm-env-rpc/transport";
-import { messageOf, toError } from "@dm-env-rpc/transport/internal";
+import { messageOf, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import { createClient, ErrorReply } from "redis";
 import { isStoreError, StoreError } from "../store/store.ts";
+import { inTime } from "./in-time.ts";
 import type { Script } from "./scripts.ts";
 
 /** Reply of Redis to a script. */
@@ -48,6 +49,8 @@ export interface RedisLinkOptions {
   readonly connectMs: number;
   /** Time limit of a command, and the interval of the pings to each connection. */
   readonly commandMs: number;
+  /** Clock of the time limits of commands and of the first connection. */
+  readonly time: TimeSource;
   /** Called when a message was published, or may have been published during a disconnection. */
   readonly onNews: () => void;
   /** Called when a connection is lost. The link reconnects by itself. */
@@ -64,7 +67,7 @@ const maxReconnectMs = 1_000;
  * @throws StoreError `unsuitable` if Redis evicts keys, or cannot be used by a matchmaker.
  */
 export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
-  const { url, tls, channel, connectMs, commandMs, onNews, onError } = options;
+  const { url, tls, channel, connectMs, commandMs, time, onNews, onError } = options;
   const where = `Redis at ${withoutPassword(url)}`;
   /** True from the first connection until the link is closed. Meanwhile, lost connections are restored. */
   let isLasting = false;
@@ -117,6 +120,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
         subscriber.subscribe(channel, onNews),
       ),
       connectMs,
+      time,
     );
   } catch (error) {
     destroy();
@@ -140,7 +144,7 @@ export async function openRedis(options: RedisLinkOptions): Promise<RedisLink> {
   const send = async (args: readonly string[], connection = client): Promise<Reply> => {
     try {
       const answer = connection.sendCommand<Reply>([...args]);
-      return await inTime(answer, commandMs, (late) => reconnect(connection, late));
+      return await inTime(answer, commandMs, time, (late) => reconnect(connection, late));
     } catch (error) {
       if (isReply(error, "NOSCRIPT")) {
         throw error;
@@ -296,24 +300,4 @@ function unavailable(error: unknown, what: string): StoreError {
 /** Returns the address without its password, for errors. */
 function withoutPassword(url: string): string {
   return url.replace(/\/\/[^@/]*@/, "//");
-}
-
-async function inTime<T>(
-  promise: Promise<T>,
-  ms: number,
-  onLate: (late: Error) => void = () => {},
-): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      const error = new Error(`no answer within ${ms} ms`);
-      reject(error);
-      onLate(error);
-    }, ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -53,7 +53,7 @@ export interface RedisStoreOptions {
   /** Called when a connection is lost. The store reconnects by itself. Must not throw. */
   readonly onError?: ((error: Error) => void) | undefined;
   /**
-   * Clock that measures the time since the last answer of Redis. The store's time is the time of Redis.
+   * Clock that measures the time since the last answer of Redis, and the time limits. The store's time is the time of Redis.
    * Default: the machine's.
    */
   readonly time?: TimeSource | undefined;
@@ -117,6 +117,7 @@ export async function redisStore(options: RedisStoreOptions): Promise<Store> {
     channel,
     connectMs: options.connectMs ?? 5_000,
     commandMs: options.commandMs ?? 3_000,
+    time,
     onNews: tell,
     onError: (error) => options.onError?.(error),
   });
