@@ -143,16 +143,24 @@ export function isTransient(error: unknown): boolean {
 
 /**
  * Returns the delay before a failed call is repeated, in ms. It is at least `retry-after`, if the error has it, and at
- * most twice that. Otherwise it is the delay of `backoffMs`. Callers that were refused at the same time thus call again
- * at different times.
+ * most twice that, unless `maxRetryAfterMs` is less. Otherwise it is the delay of `backoffMs`. Callers that were refused
+ * at the same time thus call again at different times.
  *
  * @param failures Number of failures in a row.
+ * @param options.maxRetryAfterMs Upper bound of a delay due to `retry-after`. Default: none.
  */
-export function retryMs(error: unknown, failures: number, options: BackoffOptions): number {
+export function retryMs(
+  error: unknown,
+  failures: number,
+  {
+    maxRetryAfterMs = Number.POSITIVE_INFINITY,
+    ...backoff
+  }: BackoffOptions & { readonly maxRetryAfterMs?: number | undefined },
+): number {
   const leastMs = retryAfterMs(error);
   return leastMs === undefined
-    ? backoffMs(failures + 1, options)
-    : backoffMs(2, { ...options, initialMs: 2 * leastMs, maxMs: Number.POSITIVE_INFINITY });
+    ? backoffMs(failures + 1, backoff)
+    : backoffMs(2, { ...backoff, initialMs: 2 * leastMs, maxMs: maxRetryAfterMs });
 }
 
 /**

@@ -253,6 +253,34 @@ describe("a registration", () => {
     },
   );
 
+  it.each([
+    ["a matchmaker without room, whatever its retry-after", 15_000, 5],
+    ["a matchmaker without room, even if the lease is short", 3_000, 4],
+  ])("that holds a lease renews it several times per lease at %s", async (_, lease, renewals) => {
+    const registry = new Registry();
+    registry.lease = lease;
+    await using registration = registry.open();
+    await registration.registered;
+    const headers = { "retry-after": "5" };
+    const full = new ConnectError("too many bytes", Code.ResourceExhausted, headers);
+    registry.failures.renew.push(...Array.from({ length: renewals - 1 }, () => full));
+    await registry.pass(lease - 1);
+    expect(registry.asked).toHaveLength(1 + renewals);
+    expect(registry.failures.renew).toEqual([]);
+    expect(registry.registrations).toHaveLength(1);
+  });
+
+  it("that holds a short lease calls the next matchmakers several times per lease", async () => {
+    const registry = new Registry();
+    registry.lease = 3_000;
+    await using registration = registry.open();
+    await registration.registered;
+    const { Unavailable } = Code;
+    registry.failures.renew.push(Unavailable, Unavailable, Unavailable);
+    await registry.pass(2_999);
+    expect(registry.asked).toEqual(["a: register", "a: renew", "b: renew", "a: renew", "b: renew"]);
+  });
+
   it.each([Code.Unavailable, Code.AlreadyExists])(
     "waits at least half as long as it may after code %i, so that servers call again at different times",
     async (code) => {

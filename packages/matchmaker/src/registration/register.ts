@@ -96,8 +96,10 @@ const leastMs = 50;
 const initialMs = 500;
 /** Longest delay after a refusal without `retry-after`. */
 const maxRefusedMs = 5_000;
-/** Longest delay before the next matchmaker is called. Several delays fit in a lease, so that the lease is not lost. */
+/** Longest delay before the next matchmaker is called. */
 const maxUnansweredMs = 2_000;
+/** Share of a lease that one delay takes at most while the lease is held, so that several attempts fit in the lease. */
+const delayShare = 1 / 6;
 
 /** Codes with which a matchmaker refuses to register a server, or to renew its lease. */
 const refused: ReadonlySet<Code> = new Set([
@@ -253,6 +255,16 @@ export function register(options: RegistrationOptions): Registration {
     told(request.worlds);
   };
 
+  /** Returns the delays before the next matchmaker is called. */
+  const unanswered = () => {
+    if (epoch === undefined) {
+      return { initialMs, maxMs: maxUnansweredMs, random };
+    }
+    // The lease would expire while the server waits for a long `retry-after`.
+    const mostMs = Math.max(leastMs, Math.min(maxUnansweredMs, leaseMs * delayShare));
+    return { initialMs, maxMs: mostMs, maxRetryAfterMs: mostMs, random };
+  };
+
   const hold = async (): Promise<void> => {
     while (!ended.signal.aborted) {
       isDue = false;
@@ -270,8 +282,7 @@ export function register(options: RegistrationOptions): Registration {
         if (!refused.has(ConnectError.from(error).code)) {
           callers.next();
           failures += 1;
-          const delay = { initialMs, maxMs: maxUnansweredMs, random };
-          await pause(time, retryMs(error, failures, delay), ended.signal);
+          await pause(time, retryMs(error, failures, unanswered()), ended.signal);
           continue;
         }
         failures = 0;

@@ -65,7 +65,7 @@ it("the error of a token whose agent is still in the world says how long to try 
   await expect(seats.take("one", "world")).rejects.toMatchObject({
     code: "PERMISSION_DENIED",
     message: expect.stringMatching(
-      /has been taken by an agent that is still in the world; if that agent has lost its connection, try again for a minute, .*; otherwise create another ticket$/,
+      /has been taken by an agent that is still in the world; if that agent has lost its connection and the world has onDrop, try again: .*; otherwise create another ticket$/,
     ),
   });
   seat.hold();

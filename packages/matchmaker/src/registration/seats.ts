@@ -215,7 +215,7 @@ function takenSeat(isInside: boolean): DmEnvRpcError {
   const [holder, remedy] = isInside
     ? [
         " by an agent that is still in the world",
-        "if that agent has lost its connection, try again for a minute, until the server has noticed that (by default after at most 60 s, twice its pingIntervalMs) and a world with onDrop holds the seat; otherwise create another ticket",
+        "if that agent has lost its connection and the world has onDrop, try again: the server notices the loss within twice its pingIntervalMs (by default, within 60 s) and then admits the agent; otherwise create another ticket",
       ]
     : ["", "create another ticket"];
   return new DmEnvRpcError(
