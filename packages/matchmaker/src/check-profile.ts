@@ -3,14 +3,15 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
-import { messageOf } from "@dm-env-rpc/transport/internal";
+import { messageOf, shorten } from "@dm-env-rpc/transport/internal";
 import { milliseconds } from "./durations.ts";
-import { invalid, shorten } from "./errors.ts";
+import { invalid } from "./errors.ts";
 import { checkPool } from "./filters.ts";
 import { matchFunctionOf } from "./functions/of-profile.ts";
 import type { MatchFunctions } from "./functions/profile-function.ts";
 import { checkLabels } from "./labels.ts";
 import { matchData } from "./match-data.ts";
+import { checkName, maxWorldTypeLength } from "./names.ts";
 
 const maxPools = 100;
 const maxPrecreated = 1_000;
@@ -27,6 +28,7 @@ export function checkProfile(profile: MatchProfile, functions: MatchFunctions): 
   if (profile.worldType === "") {
     throw invalid("world_type", "a type of world that servers register", "none");
   }
+  checkName("world_type", profile.worldType, maxWorldTypeLength);
   if (profile.pools.length === 0 || profile.pools.length > maxPools) {
     throw invalid(
       "pools",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Code, ConnectError } from "@connectrpc/connect";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { toConnectError as statusError } from "@dm-env-rpc/transport/internal";
+import { shorten, toConnectError as statusError } from "@dm-env-rpc/transport/internal";
 import { isStoreError } from "./store/store.ts";
 
 /** Creates the error for an invalid argument. */
@@ -15,11 +15,6 @@ export function invalid(what: string, expected: string, received: string): DmEnv
 /** Creates the error for an unknown name. */
 export function notFound(what: string, id: string, remedy: string): DmEnvRpcError {
   return new DmEnvRpcError("NOT_FOUND", `unknown ${what} "${shorten(id)}"; ${remedy}`);
-}
-
-/** Shortens a text for an error, by default to 100 characters. */
-export function shorten(text: string, most = 100): string {
-  return text.length <= most ? text : `${text.slice(0, most)}…`;
 }
 
 /** Delay in seconds before a caller may retry a call that was refused for lack of room. */

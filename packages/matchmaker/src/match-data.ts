@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { invalid, shorten } from "./errors.ts";
+import { shorten } from "@dm-env-rpc/transport/internal";
+import { invalid } from "./errors.ts";
 import type { MatchData, MatchDatum } from "./model.ts";
 
 /** Maximum size of a match's data as JSON. The limit exists because a join token carries the data in a header. */

@@ -48,7 +48,10 @@ const maxProfileBytes = 1024 * 1024;
 
 /** Options of a matchmaker. */
 export interface MatchmakerOptions {
-  /** Store of the state. It is closed with the matchmaker. Default: the memory of this process. */
+  /**
+   * Store of the state. It is closed with the matchmaker, or if the matchmaker cannot start. Default: the memory of this
+   * process.
+   */
   readonly store?: Store | undefined;
   /**
    * Profiles to start with. Each profile replaces the stored profile of the same name. If the store loses

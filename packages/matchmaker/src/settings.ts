@@ -24,15 +24,15 @@ class SettingTable {
    */
   readonly worldCallMs: Limit = { default: 30_000, unit: "ms" };
   /**
-   * Pause before a failed create, destroy or match function is tried again. With each failure in a row, the
-   * pause doubles, up to 32 times this value. Default 1,000.
+   * Pause before a failed create, destroy, match function or `evaluate` is tried again. With each failure in a
+   * row, the pause doubles, up to 32 times this value. Default 1,000.
    */
   readonly cooldownMs: Limit = { default: 1_000, unit: "ms" };
   /** Time within which a server that registers must answer at its address. Default 5,000. */
   readonly callbackMs: Limit = { default: 5_000, unit: "ms" };
   /** Time limit of `authorize`; a call for which it takes longer is refused. Default 10,000. */
   readonly authorizeMs: Limit = { default: 10_000, unit: "ms" };
-  /** Time limit for one run of a custom match function. Default 1,000. */
+  /** Time limit for one run of a custom match function, and for one call of `evaluate`. Default 1,000. */
   readonly matchFunctionMs: Limit = { default: 1_000, unit: "ms" };
   /** Longest time that a ticket waits, from its creation. Default 600,000. */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
@@ -106,14 +106,17 @@ class SettingTable {
    * server may report at most its share: this many bytes, divided by `maxServers`. Default 134,217,728.
    */
   readonly maxServersBytes: Limit = { default: 134_217_728, unit: "bytes" };
-  /** Servers of one caller that `authorize` identifies. Operators have no limit. Default 500. */
-  readonly maxServersPerCaller: Limit = { default: 500, unit: "count" };
+  /**
+   * Servers of one caller that `authorize` identifies. Operators have no limit. The default is that of `maxServers`, because
+   * a whole fleet may share one identity. Default 1,000.
+   */
+  readonly maxServersPerCaller: Limit = { default: 1_000, unit: "count" };
   /**
    * Estimated bytes of memory of the servers of one caller that `authorize` identifies, and their reports. Above it, a
-   * server may report at most its share: this many bytes, divided by `maxServersPerCaller`. Operators have no limit.
-   * Default 67,108,864.
+   * server may report at most its share: this many bytes, divided by `maxServersPerCaller`, or by `maxServers` if that
+   * is less. Operators have no limit. The default is that of `maxServersBytes`. Default 134,217,728.
    */
-  readonly maxServersBytesPerCaller: Limit = { default: 67_108_864, unit: "bytes" };
+  readonly maxServersBytesPerCaller: Limit = { default: 134_217_728, unit: "bytes" };
   /** Worlds of one server. Default 10,000. */
   readonly maxWorldsPerServer: Limit = { default: 10_000, unit: "count" };
   /** Profiles. Default 1,000. */

@@ -5,8 +5,8 @@ import { type Connection, connect, isRefusal } from "@dm-env-rpc/client";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
+import { shorten } from "@dm-env-rpc/transport/internal";
 import { detached } from "@dm-env-rpc/transport/internal/tracing";
-import { shorten } from "./errors.ts";
 import type { Profile } from "./profile.ts";
 
 /** An environment server to call. */

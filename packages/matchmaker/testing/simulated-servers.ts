@@ -30,6 +30,8 @@ export class SimulatedServer {
   /** True while the server answers. */
   isUp = true;
   created = 0;
+  /** Text with which the names of new worlds begin. */
+  namePrefix = "";
   /** World types that creates requested. */
   readonly namedTypes: (string | undefined)[] = [];
   /** Number of destroys, by world. */
@@ -64,7 +66,7 @@ export class SimulatedServer {
       throw new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full");
     }
     this.created += 1;
-    const name = `${type}-${this.created}`;
+    const name = `${this.namePrefix}${type}-${this.created}`;
     const tickets = new Set<string>();
     this.worlds.set(name, { name, type, tickets, guests: 0, sequences: 0, resets: 0, premade });
     return name;

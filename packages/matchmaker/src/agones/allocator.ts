@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { backoffMs, pause, systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
+import {
+  backoffMs,
+  pause,
+  shorten,
+  systemTime,
+  type TimeSource,
+} from "@dm-env-rpc/transport/internal";
 import type { ServerAllocator } from "../allocator.ts";
-import { shorten } from "../errors.ts";
 import { type PostOptions, postJson } from "./post-json.ts";
 
 /** Options of `agonesAllocator`. */

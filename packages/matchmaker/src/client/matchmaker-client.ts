@@ -142,7 +142,7 @@ export interface MatchmakerClient {
 export interface MatchmakerClientOptions extends Omit<CallersOptions, "matchmakers"> {
   /**
    * Proves that tickets belong to this client; other clients cannot see them. Clients that access
-   * each other's tickets need the same secret. Default: a random secret for each client.
+   * each other's tickets need the same secret, of at most 1,000 characters. Default: a random secret for each client.
    */
   readonly ticketSecret?: string | undefined;
   /** Clock. Default: the machine's. */

@@ -14,12 +14,12 @@ import { takeReport } from "./servers/reports.ts";
 import { ServerWatch } from "./servers/server-watch.ts";
 import { Suspicion } from "./servers/suspicion.ts";
 import { Slice } from "./slice.ts";
-import { startCreates, typeKey } from "./worlds/create-world.ts";
+import { startCreates } from "./worlds/create-world.ts";
 import { startDestroys } from "./worlds/end-world.ts";
 import { Orphans } from "./worlds/orphans.ts";
 import { followPolicies } from "./worlds/policies.ts";
 import { precreate } from "./worlds/precreate.ts";
-import { WorldTasks } from "./worlds/world-tasks.ts";
+import { serverKey, typeKey, WorldTasks } from "./worlds/world-tasks.ts";
 
 /** Options of a director: its context, except for the parts that the director creates itself. */
 export type DirectorOptions = Omit<
@@ -180,7 +180,7 @@ export class Director {
       matchIndex,
       (serverId, worldType) =>
         !this.#suspicion.isSuspect(serverId) &&
-        !this.#tasks.isCooling(serverId) &&
+        !this.#tasks.isCooling(serverKey(serverId)) &&
         !this.#tasks.isCooling(typeKey(serverId, worldType)),
     );
     await this.#step("matches", () =>

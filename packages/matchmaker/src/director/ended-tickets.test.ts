@@ -77,7 +77,7 @@ describe("one ticket-ended event is emitted for each ticket that ends", () => {
     await fleet.settle();
     fleet.time.advance(500);
     await fleet.settle();
-    const reason = "the server at a.test:1 is gone, and its worlds with it";
+    const reason = "the server of the match is gone, and its worlds with it";
     expect(eventsOf(fleet, "ticket-ended")).toEqual(ids.map((id) => ended(id, "failed", reason)));
   });
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { invalid, shorten } from "../errors.ts";
+import { shorten } from "@dm-env-rpc/transport/internal";
+import { invalid } from "../errors.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** Reads `custom` of a profile: a function of the matchmaker's option `functions`. */

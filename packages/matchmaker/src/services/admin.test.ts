@@ -2,7 +2,7 @@
 import { Code } from "@connectrpc/connect";
 import { MatchState, ServerState, TicketState } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
-import { Fleet, profile } from "../../testing/fleet.ts";
+import { eventsOf, Fleet, profile } from "../../testing/fleet.ts";
 
 it("lists tickets by state, or all of them", async () => {
   await using fleet = await Fleet.open();
@@ -240,6 +240,10 @@ it("an operator's watch ends with an error once more than maxWatchQueue changes 
       }
     })(),
   ).rejects.toMatchObject({ code: Code.ResourceExhausted });
+  expect([...fleet.matchmaker.refusals]).toEqual([["maxWatchQueue", 1]]);
+  expect(eventsOf(fleet, "call-refused")).toMatchObject([
+    { reason: "maxWatchQueue", method: "Watch" },
+  ]);
 });
 
 it("a server past maxServers is refused, and a known server may register again", async () => {

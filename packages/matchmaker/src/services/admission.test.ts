@@ -1,32 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-import {
-  type ClientHttp2Session,
-  connect as connectHttp2,
-  type IncomingHttpHeaders,
-} from "node:http2";
+import type { ClientHttp2Session } from "node:http2";
 import { connect as connectTcp } from "node:net";
 import { Code, ConnectError, createClient, createRouterTransport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
+import { byName } from "../../testing/callers.ts";
 import { Fleet } from "../../testing/fleet.ts";
 import { pairs } from "../../testing/pairs.ts";
+import { begin, connectFrom, type RawStatus } from "../../testing/raw-calls.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { serveCounting } from "../../testing/world-server.ts";
 import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
 import { type MatchmakerSettings, settingsFrom } from "../settings.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { Admission } from "./admission.ts";
-import { type AuthorizeCall, requireCallerRole } from "./authorize.ts";
-
-const byName: AuthorizeCall = ({ metadata }) => {
-  const name = metadata.get("name") ?? "nobody";
-  return {
-    identity: name,
-    roles: name === "operator" ? ["operator", "server", "agent"] : ["agent"],
-  };
-};
+import { requireCallerRole } from "./authorize.ts";
 
 /** Clients that call from an address of this machine. */
 function clientsFrom(served: MatchmakerServer, localAddress = "127.0.0.1") {
@@ -56,16 +46,8 @@ async function watch(
 }
 
 /** Begins a call whose request never ends. */
-function beginCall(session: ClientHttp2Session, path: string): Promise<IncomingHttpHeaders> {
-  const call = session.request({
-    ":method": "POST",
-    ":path": path,
-    "content-type": "application/grpc",
-    te: "trailers",
-  });
-  call.on("error", () => {});
-  call.write(Buffer.alloc(1));
-  return new Promise((resolve) => call.once("response", resolve));
+function beginCall(session: ClientHttp2Session, path: string): Promise<RawStatus> {
+  return begin(session, { path, body: Buffer.alloc(1), ends: false });
 }
 
 const refusedBy = (limit: string) => (error: unknown) => {
@@ -147,18 +129,13 @@ it("waiting agents that use up all watches leave room for registrations, operato
 
 it("a few addresses cannot fill the reserve with requests that never end, and the reserve is free again once their connections are closed", async () => {
   await using served = await serveMatchmaker({ settings: { reservedCalls: 16 } });
-  const hostile = ["127.0.0.2", "127.0.0.3"].map((localAddress) => {
-    const session = connectHttp2(served.url, {
-      createConnection: () => connectTcp({ host: served.host, port: served.port, localAddress }),
-    });
-    return session.on("error", () => {});
-  });
+  const hostile = ["127.0.0.2", "127.0.0.3"].map((host) => connectFrom(served, host));
   const path = "/matchmaker.v1.RegistryService/RegisterServer";
   try {
     for (const session of hostile) {
       const answers = Array.from({ length: 3 }, () => beginCall(session, path));
       const refused = await Promise.race(answers);
-      expect(decodeURIComponent(String(refused["grpc-message"]))).toMatch(
+      expect(refused.message).toMatch(
         /too many calls .* with incomplete requests: expected at most 2 from one address, .*\(limit: reservedCalls\)/,
       );
     }
@@ -184,8 +161,7 @@ it("unfinished requests of one address leave room for other addresses", async ()
   await using served = await serveMatchmaker({
     settings: { maxCallsPerCaller: 3, maxCalls: 5, reservedCalls: 5 },
   });
-  const hostile = connectHttp2(served.url);
-  hostile.on("error", () => {});
+  const hostile = connectFrom(served);
   try {
     for (const [path, limit] of [
       ["FrontendService/CreateTicket", "maxCallsPerCaller"],
@@ -193,8 +169,11 @@ it("unfinished requests of one address leave room for other addresses", async ()
     ] as const) {
       const answers = Array.from({ length: 4 }, () => beginCall(hostile, `/matchmaker.v1.${path}`));
       const refused = await Promise.race(answers);
-      expect(refused).toMatchObject({ "grpc-status": "8", "retry-after": "5" });
-      expect(decodeURIComponent(String(refused["grpc-message"]))).toContain(`limit: ${limit}`);
+      expect(refused).toMatchObject({
+        status: "8",
+        retryAfter: "5",
+        message: expect.stringContaining(`limit: ${limit}`),
+      });
     }
     const { frontend, registry } = clientsFrom(served, "127.0.0.2");
     await frontend.createTicket({});

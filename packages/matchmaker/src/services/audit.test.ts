@@ -51,6 +51,21 @@ it("each operator call emits an event with the caller, the call and its result",
   ]);
 });
 
+it("an operator's watch is audited by its first message, or with the code of its error", async () => {
+  await using fleet = await Fleet.open({ authorize: byName });
+  const follow = (ticketId: string) =>
+    fleet.frontend.watchTicket({ ticketId }, as("ann"))[Symbol.asyncIterator]().next();
+  await expect(follow("none")).rejects.toThrow(/not_found/);
+  await fleet.frontend.createTicket({ ticketId: "t" }, as("bob"));
+  await follow("t");
+  await fleet.frontend.cancelTicket({ ticketId: "t" }, as("bob"));
+  const who = "certificate CN=ann";
+  expect(auditOf(fleet)).toEqual([
+    [who, "WatchTicket", "none", "NOT_FOUND"],
+    [who, "WatchTicket", "t", "OK"],
+  ]);
+});
+
 it("calls of agents, and calls that were refused for their role, are not audited", async () => {
   await using fleet = await Fleet.open({ authorize: byName });
   await fleet.frontend.createTicket({}, as("mallory"));

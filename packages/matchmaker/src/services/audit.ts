@@ -2,14 +2,13 @@
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { AdminService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { peerOfCall } from "@dm-env-rpc/transport";
-import { fromCallError } from "@dm-env-rpc/transport/internal";
-import { shorten } from "../errors.ts";
+import { fromCallError, shorten } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../events.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 
 /**
- * Creates an interceptor that emits an event for each call of an operator, once the call is answered or the watch has
- * begun. Without `authorize`, a caller is an operator if it calls the admin service, or drains or deregisters a server
+ * Creates an interceptor that emits an event for each call of an operator, once the call is answered. A watch is answered
+ * by its first message, or by its end if it ends without a message. Without `authorize`, a caller is an operator if it calls the admin service, or drains or deregisters a server
  * without the server's secret.
  */
 export function auditOperators(emit: Emit): Interceptor {
@@ -39,6 +38,9 @@ export function auditOperators(emit: Emit): Interceptor {
       const response = await next(
         request.stream ? { ...request, message: withReader(request.message, read) } : request,
       );
+      if (response.stream) {
+        return { ...response, message: withAnswer(response.message, answered) };
+      }
       answered("OK");
       return response;
     } catch (error) {
@@ -72,6 +74,31 @@ async function* withReader<T extends object>(
   for await (const message of messages) {
     read(message);
     yield message;
+  }
+}
+
+/** Yields the messages of a stream. Calls `answered` once: with "OK", or with the code if there is no message. */
+async function* withAnswer<T>(
+  messages: AsyncIterable<T>,
+  answered: (outcome: string) => void,
+): AsyncGenerator<T, void, undefined> {
+  let isAnswered = false;
+  const answer = (outcome: string): void => {
+    if (!isAnswered) {
+      isAnswered = true;
+      answered(outcome);
+    }
+  };
+  try {
+    for await (const message of messages) {
+      answer("OK");
+      yield message;
+    }
+  } catch (error) {
+    answer(fromCallError(error).code);
+    throw error;
+  } finally {
+    answer("OK");
   }
 }
 

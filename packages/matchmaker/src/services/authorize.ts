@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { inspect } from "node:util";
 import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { type Peer, peerOfCall } from "@dm-env-rpc/transport";
+import { shorten } from "@dm-env-rpc/transport/internal";
 
 /**
  * Role of a caller: an `agent` requests matches; a `server` registers itself; an `operator` may call
@@ -22,9 +24,9 @@ export interface Caller {
 
 /**
  * Returns the roles and identity of a caller from the metadata of its call and its certificate (DER,
- * for `new X509Certificate`). If it returns undefined or throws, the call is refused with
- * UNAUTHENTICATED; if it takes longer than `authorizeMs`, with DEADLINE_EXCEEDED. Only the event `authorize-failed` has the
- * error.
+ * for `new X509Certificate`). If it returns undefined or another value that is not an answer, or throws, the call is
+ * refused with UNAUTHENTICATED; if it takes longer than `authorizeMs`, with DEADLINE_EXCEEDED. Only the event
+ * `authorize-failed` has the error.
  */
 export type AuthorizeCall = (peer: Peer) => Answer | Promise<Answer>;
 
@@ -53,7 +55,7 @@ export function requireCallerRole(
       return;
     }
     const metadata = new Map(requestHeader);
-    const caller = await identify(authorize, { ...peerOfCall(values), metadata });
+    const caller = callerFrom(await authorize({ ...peerOfCall(values), metadata }));
     const roles = caller?.roles;
     if (roles !== undefined && accepted.some((each) => roles.includes(each))) {
       values.set(callerKey, caller);
@@ -71,7 +73,36 @@ export function requireCallerRole(
   };
 }
 
-async function identify(authorize: AuthorizeCall, peer: Peer): Promise<Caller | undefined> {
-  const answer = await authorize(peer);
-  return answer === undefined || "roles" in answer ? answer : { roles: answer };
+const callerRoles: readonly unknown[] = ["agent", "server", "operator"] satisfies CallerRole[];
+
+function areRoles(value: unknown): value is readonly CallerRole[] {
+  return Array.isArray(value) && value.every((each) => callerRoles.includes(each));
+}
+
+function isText(value: unknown): value is string | undefined {
+  return value === undefined || typeof value === "string";
+}
+
+/**
+ * Reads an answer of `authorize`, which may have been written without types.
+ *
+ * @throws TypeError if it is neither roles, nor a caller, nor undefined.
+ */
+export function callerFrom(answer: unknown): Caller | undefined {
+  if (answer === undefined) {
+    return undefined;
+  }
+  if (areRoles(answer)) {
+    return { roles: answer };
+  }
+  if (typeof answer === "object" && answer !== null && "roles" in answer) {
+    const { roles, identity, name }: { roles: unknown; identity?: unknown; name?: unknown } =
+      answer;
+    if (areRoles(roles) && isText(identity) && isText(name)) {
+      return { roles, identity, name };
+    }
+  }
+  throw new TypeError(
+    `authorize: expected roles, { roles, identity, name } or undefined, received ${shorten(inspect(answer, { breakLength: Number.POSITIVE_INFINITY }))}; roles are an array of "agent", "server" and "operator", and an identity and a name are strings`,
+  );
 }

@@ -29,6 +29,11 @@ describe("bad input", () => {
   it.each([
     ["no name", { name: "" }, /name: expected a name/],
     ["no type of world", { worldType: "" }, /world_type/],
+    [
+      "a type of world that is too long for a server to register",
+      { worldType: "x".repeat(181) },
+      /world_type: expected at most 180 characters, received 181/,
+    ],
     ["no pool", { pools: [] }, /pools: expected 1 to 100/],
     ["an empty range", { pools: range(2, 1) }, /range that contains a number.*min 2 and max 1/],
     [

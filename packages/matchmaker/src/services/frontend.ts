@@ -10,12 +10,13 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { peerOfCall } from "@dm-env-rpc/transport";
+import { shorten } from "@dm-env-rpc/transport/internal";
 import type { MatchIndex } from "../director/indexes/match-index.ts";
 import { ended, withdrawn } from "../director/outcomes.ts";
-import { invalid, notFound, overloaded, shorten } from "../errors.ts";
+import { invalid, notFound, overloaded } from "../errors.ts";
 import type { Emit } from "../events.ts";
 import { hasEnded, type Ticket } from "../model.ts";
-import { checkName } from "../names.ts";
+import { checkName, checkSecret } from "../names.ts";
 import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
@@ -48,6 +49,7 @@ export function frontendService(
   const budget = new TicketBudget(replica);
   return {
     async createTicket(request, call) {
+      checkSecret("ticket_secret", request.ticketSecret);
       const asker = askerOf(call, request);
       const ticket = await tracedCreate(call, (traceparent) =>
         createTicket(context, request, budget, asker, traceparent, call.signal),
@@ -55,6 +57,7 @@ export function frontendService(
       return { ticket: ticketMessage(ticket) };
     },
     async getTicket(request, call) {
+      checkSecret("ticket_secret", request.ticketSecret);
       const { ticketId } = request;
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
       const asker = askerOf(call, request);
@@ -65,6 +68,7 @@ export function frontendService(
       return { ticket: ticketMessage(value, positions.of(value)) };
     },
     async *watchTicket(request, call) {
+      checkSecret("ticket_secret", request.ticketSecret);
       const { ticketId } = request;
       const { signal } = call;
       await replica.refresh([{ kind: "ticket", id: ticketId }]);
@@ -88,6 +92,7 @@ export function frontendService(
       }
     },
     async cancelTicket(request, call) {
+      checkSecret("ticket_secret", request.ticketSecret);
       const ticket = await cancelTicket(context, request.ticketId, askerOf(call, request));
       return { ticket: ticketMessage(ticket) };
     },

@@ -3,6 +3,7 @@ import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { toError } from "@dm-env-rpc/transport/internal";
 import { isInternal, toConnectError } from "../errors.ts";
 import type { Emit } from "../events.ts";
+import { mapStreamErrors } from "./stream-errors.ts";
 
 /**
  * Maps errors of a service's methods and streams to Connect codes. Emits an event for each internal error, because the
@@ -26,15 +27,4 @@ export function mapErrorsToConnectCodes(emit: Emit): Interceptor {
       throw mapped(error);
     }
   };
-}
-
-async function* mapStreamErrors<T>(
-  messages: AsyncIterable<T>,
-  mapped: (error: unknown) => ConnectError,
-): AsyncGenerator<T, void, undefined> {
-  try {
-    yield* messages;
-  } catch (error) {
-    throw mapped(error);
-  }
 }

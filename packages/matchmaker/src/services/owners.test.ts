@@ -59,6 +59,21 @@ describe("a ticket", () => {
     }
   });
 
+  it("cannot be created, read, followed or cancelled with a secret that is too long", async () => {
+    await using fleet = await Fleet.open();
+    await fleet.frontend.createTicket({ ticketId: "t", ticketSecret: "s".repeat(1_000) });
+    const request = { ticketId: "t", ticketSecret: "s".repeat(1_001) };
+    for (const call of [
+      () => fleet.frontend.createTicket(request),
+      ...callsOf(fleet, "t", request.ticketSecret, "anybody"),
+    ]) {
+      await expect(call()).rejects.toThrow(
+        /\[invalid_argument\] ticket_secret: expected at most 1000 characters, received 1001; use a shorter secret$/,
+      );
+    }
+    expect(fleet.matchmaker.counts().tickets.waiting).toBe(1);
+  });
+
   it("of a client is visible to that client, and to clients with the same secret", async () => {
     await using served = await serveMatchmaker({ profiles: [pairs] });
     await using _registered = await serveCounting(served.url);

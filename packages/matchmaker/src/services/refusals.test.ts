@@ -45,7 +45,8 @@ it("a call that is refused for its caller, its role or a limit is counted and em
 it("the counts of a server contain the calls and the connections that its listener refuses", async () => {
   const events: MatchmakerEvent[] = [];
   await using served = await serveMatchmaker({
-    settings: { maxCallsPerCaller: 1, maxConnectionsPerAddress: 1 },
+    // The first call stays open, even if this machine stands still.
+    settings: { maxCallsPerCaller: 1, maxConnectionsPerAddress: 1, authorizeMs: 86_400_000 },
     authorize: () => new Promise(() => {}),
     onEvent: (event) => events.push(event),
   });
@@ -106,6 +107,60 @@ it("an authorize that takes longer than authorizeMs refuses the call with DEADLI
   await refusal;
   expect(eventsOf(fleet, "authorize-failed")).toHaveLength(1);
   expect(refusalsOf(fleet)).toEqual([["authorizeMs", "CreateTicket", "unknown"]]);
+});
+
+/** An answer of an `authorize` that was written without types. */
+const untyped = (text: string): ReturnType<AuthorizeCall> => JSON.parse(text);
+
+it.each([
+  ["null", untyped("null"), "null"],
+  ["a promise of null", Promise.resolve(untyped("null")), "null"],
+  ["a text", untyped('"agent"'), "'agent'"],
+  ["an unknown role", untyped('["admin"]'), "[ 'admin' ]"],
+  ["a caller without roles", untyped('{"identity":"bob"}'), "{ identity: 'bob' }"],
+  [
+    "a caller whose identity is not a text",
+    untyped('{"roles":["agent"],"identity":null}'),
+    "{ roles: [ 'agent' ], identity: null }",
+  ],
+])(
+  "an authorize that returns %s refuses the call, and the event names the answer",
+  async (_, answer, received) => {
+    await using fleet = await Fleet.open({ authorize: () => answer });
+    await expect(fleet.frontend.createTicket({})).rejects.toSatisfy(
+      refused(Code.Unauthenticated, /^FrontendService: expected a caller with the role/),
+    );
+    expect(eventsOf(fleet, "authorize-failed").map(({ error }) => error.message)).toEqual([
+      expect.stringContaining(
+        `authorize: expected roles, { roles, identity, name } or undefined, received ${received}; `,
+      ),
+    ]);
+  },
+);
+
+it("an authorize may return a promise of another library, whose time is limited too", async () => {
+  const foreign = (then: PromiseLike<readonly ["agent"]>["then"]) =>
+    Object.assign(Object.create(null), { then });
+  let answer = foreign((resolve) => Promise.resolve(["agent"] as const).then(resolve));
+  let isAsked = (): void => {};
+  const asked = new Promise<void>((resolve) => {
+    isAsked = resolve;
+  });
+  await using fleet = await Fleet.open({
+    authorize: () => answer,
+    settings: { authorizeMs: 3_000 },
+  });
+  await fleet.frontend.createTicket({});
+  answer = foreign(() => {
+    isAsked();
+    return new Promise(() => {});
+  });
+  const refusal = expect(fleet.frontend.createTicket({})).rejects.toSatisfy(
+    refused(Code.DeadlineExceeded, /^authorization did not finish within 3000 ms/),
+  );
+  await asked;
+  fleet.time.advance(3_000);
+  await refusal;
 });
 
 it("a caller does not learn the error of the store, which an event reports", async () => {

@@ -6,6 +6,7 @@ import type { Emit } from "../events.ts";
 import { defaultSettings } from "../settings.ts";
 import { nameOf } from "./audit.ts";
 import { type Caller, callerOf } from "./authorize.ts";
+import { mapStreamErrors } from "./stream-errors.ts";
 
 type OnCall = NonNullable<ListenOptions["onCall"]>;
 type Gate = (call: HandlerContext) => Promise<void>;
@@ -56,18 +57,23 @@ export class Refusals {
     };
   }
 
-  /** Notes the calls that later interceptors and the methods refuse. */
+  /** Notes the calls that later interceptors and the methods refuse, also if a stream has already had messages. */
   readonly interceptor: Interceptor = (next) => async (request) => {
+    const noted = (error: unknown): unknown => {
+      this.note(error, request.method.name, request.contextValues);
+      return error;
+    };
     try {
-      return await next(request);
+      const response = await next(request);
+      return response.stream
+        ? { ...response, message: mapStreamErrors(response.message, noted) }
+        : response;
     } catch (error) {
-      const { method, contextValues: values } = request;
-      this.#note(error, method.name, peerOfCall(values), callerOf({ values }));
-      throw error;
+      throw noted(error);
     }
   };
 
-  /** Notes a call that is refused for its request, before the interceptors run. */
+  /** Notes a call that is refused, if the error is a refusal. */
   readonly note = (error: unknown, method: string, values: ContextValues): void =>
     this.#note(error, method, peerOfCall(values), callerOf({ values }));
 

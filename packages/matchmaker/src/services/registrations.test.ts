@@ -29,6 +29,10 @@ const longReports = [
   new RegExp(`${field}: expected at most 200 characters, received 201`),
 ]);
 
+const longSecret = "hush".repeat(251);
+const tooLong =
+  /^server_secret: expected at most 1000 characters, received 1004; use a shorter secret$/;
+
 /** A fleet that can reach a server which has not registered. */
 async function reaching(...servers: readonly SimulatedServer[]): Promise<Fleet> {
   const fleet = await Fleet.open({ settings: { maxWorldsPerServer: 1 } });
@@ -111,11 +115,12 @@ describe("a registration", () => {
       /address: expected at most 300 characters, received 302/,
     ],
     [
-      "a world type that is too long",
-      { worldTypes: ["gridworld", "x".repeat(201)] },
+      "a world type to which a server cannot append a number",
+      { worldTypes: ["gridworld", "x".repeat(181)] },
       Code.InvalidArgument,
-      /world_types: expected at most 200 characters, received 201 \("x{100}…"\)/,
+      /world_types: expected at most 180 characters, received 181 \("x{100}…"\)/,
     ],
+    ["a secret that is too long", { serverSecret: longSecret }, Code.InvalidArgument, tooLong],
     ...longReports,
   ])("is refused with %s", async (_, request, code, message) => {
     const server = new SimulatedServer("a");
@@ -136,7 +141,8 @@ describe("a registration", () => {
       address: server.address,
       region: "y".repeat(200),
       capacity: { maxWorlds: 1, maxAgents: 1 },
-      worldTypes: Array.from({ length: 1_000 }, String),
+      worldTypes: Array.from({ length: 1_000 }, (_, index) => String(index).padStart(180, "z")),
+      serverSecret: "s".repeat(1_000),
       worlds: [{ ...world, name: id, type: id, ticketIds: [id], leftTicketIds: [id] }],
     });
     expect(fleet.matchmaker.counts().servers).toBe(1);
@@ -180,6 +186,45 @@ describe("a registration", () => {
     expect(ConnectError.from(error).metadata.get("retry-after")).toBe("5");
     await fleet.register(server);
   });
+
+  it("past maxServers is refused while others are being checked; a repeated one counts once, and a failed one no longer", async () => {
+    await using fleet = await Fleet.open({ settings: { maxServers: 2 } });
+    const release = fleet.servers.hold("check");
+    const checks = (id: string): number =>
+      fleet.servers.calls.filter((call) => call === `check ${id}`).length;
+    const servers = ["a", "b", "c"].map((id) => fleet.servers.add(new SimulatedServer(id)));
+    const register = (id: string) =>
+      fleet.registry.registerServer({ ...offer, serverId: id, address: `${id}.test:1` });
+    const [first, again, second] = [register("a"), register("a"), register("b")];
+    await expect.poll(() => [checks("a"), checks("b")]).toEqual([2, 1]);
+    await expect(register("c")).rejects.toSatisfy(
+      refused(Code.ResourceExhausted, /too many servers: expected at most 2; .*limit: maxServers/),
+    );
+    for (const server of servers.slice(1, 2)) {
+      server.isUp = false;
+    }
+    release();
+    await Promise.all([first, again]);
+    await expect(second).rejects.toSatisfy(
+      refused(Code.FailedPrecondition, /expected a dm_env_rpc server at "b.test:1"/),
+    );
+    await register("c");
+  });
+});
+
+it.each<[string, (fleet: Fleet, request: { serverId: string; serverSecret: string }) => unknown]>([
+  ["a report", ({ registry }, request) => registry.renewServer(request)],
+  ["a drain", ({ registry }, request) => registry.drainServer(request)],
+  ["a deregistration", ({ registry }, request) => registry.deregisterServer(request)],
+])("%s with a secret or an id that is too long is refused", async (_, call) => {
+  await using fleet = await Fleet.open();
+  const serverId = "x".repeat(201);
+  await expect(call(fleet, { serverId: "a", serverSecret: longSecret })).rejects.toSatisfy(
+    refused(Code.InvalidArgument, tooLong),
+  );
+  await expect(call(fleet, { serverId, serverSecret: "" })).rejects.toSatisfy(
+    refused(Code.InvalidArgument, /^server_id: expected at most 200 characters, received 201/),
+  );
 });
 
 describe("an address", () => {

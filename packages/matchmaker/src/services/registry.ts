@@ -9,11 +9,11 @@ import type {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
-import { toError } from "@dm-env-rpc/transport/internal";
-import { invalid, notFound, overloaded, shorten } from "../errors.ts";
+import { shorten, toError } from "@dm-env-rpc/transport/internal";
+import { invalid, notFound, overloaded } from "../errors.ts";
 import { checkLabels } from "../labels.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
-import { checkName, maxNameLength } from "../names.ts";
+import { checkName, checkSecret, maxNameLength, maxWorldTypeLength } from "../names.ts";
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
@@ -51,9 +51,11 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       checkRequest(context, request);
       const asker = askerOf(call, request);
       const { serverId, address } = request;
+      checkCount(context, budget, serverId);
       const worlds = request.worlds.map(reportedWorld);
       const bytes = serverBytes({ ...request, id: serverId }) + worldsBytes(worlds);
-      const registered = reserve(context, budget, serverId, bytes, asker);
+      const reserved = reserve(context, budget, serverId, bytes, asker);
+      const registered = budget.register(serverId);
       try {
         await replica.refresh([{ kind: "server", id: serverId }]);
         checkAsker(replica.get("server", serverId)?.value, asker);
@@ -64,9 +66,11 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
         return { epoch: BigInt(epoch), ...terms() };
       } finally {
         registered();
+        reserved();
       }
     },
     async renewServer(request, call) {
+      checkIdAndSecret(request);
       checkWorlds(context, request.worlds);
       checkLoad(request.load);
       const worlds = request.worlds.map(reportedWorld);
@@ -80,18 +84,29 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       }
     },
     async drainServer(request, call) {
+      checkIdAndSecret(request);
       await setState(context, request.serverId, "draining", askerOf(call, request));
       return {};
     },
     async deregisterServer(request, call) {
+      checkIdAndSecret(request);
       await setState(context, request.serverId, "gone", askerOf(call, request));
       return {};
     },
   };
 }
 
+/** Checks the texts that a call holds while it waits for the store. */
+function checkIdAndSecret({
+  serverId,
+  serverSecret,
+}: Pick<RenewServerRequest, "serverId" | "serverSecret">): void {
+  checkName("server_id", serverId);
+  checkSecret("server_secret", serverSecret);
+}
+
 function checkRequest(
-  { replica, settings }: RegistryContext,
+  { settings }: Pick<RegistryContext, "settings">,
   request: RegisterServerRequest,
 ): void {
   const { serverId, address, capacity, worldTypes, worlds } = request;
@@ -102,6 +117,7 @@ function checkRequest(
       `"${shorten(serverId)}"`,
     );
   }
+  checkSecret("server_secret", request.serverSecret);
   if (address.length > maxAddressLength) {
     throw invalid("address", `at most ${maxAddressLength} characters`, String(address.length));
   }
@@ -120,12 +136,24 @@ function checkRequest(
     throw invalid("world_types", `1 to ${maxWorldTypes}`, String(worldTypes.length));
   }
   for (const type of worldTypes) {
-    checkName("world_types", type);
+    checkName("world_types", type, maxWorldTypeLength);
   }
   checkWorlds({ settings }, worlds);
+}
+
+/**
+ * Refuses a new server if others use up `maxServers`, including those whose registrations are being processed.
+ *
+ * @throws ConnectError RESOURCE_EXHAUSTED.
+ */
+function checkCount(
+  { replica, settings }: RegistryContext,
+  budget: ServerBudget,
+  serverId: string,
+): void {
   if (
     replica.get("server", serverId) === undefined &&
-    replica.table("server").size >= settings.maxServers
+    budget.serversBeside(serverId) >= settings.maxServers
   ) {
     throw overloaded(
       `too many servers: expected at most ${settings.maxServers}; wait until one has left (limit: maxServers)`,
@@ -184,7 +212,7 @@ function reserve(
       `too many servers: expected at most ${maxServersPerCaller} of one caller; wait until one has left (limit: maxServersPerCaller)`,
     );
   }
-  const ownShare = isOwn ? maxServersBytesPerCaller / maxServersPerCaller : 0;
+  const ownShare = isOwn ? maxServersBytesPerCaller / Math.min(maxServersPerCaller, maxServers) : 0;
   if (bytes > ownShare && others.bytes + bytes > maxServersBytesPerCaller) {
     throw overloaded(
       `too many bytes of servers and their reports: expected at most ${maxServersBytesPerCaller} of one caller, of which one server needs ${bytes}; run fewer servers or worlds, or try again later (limit: maxServersBytesPerCaller)`,

@@ -2,7 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { pause, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../events.ts";
-import type { AuthorizeCall } from "./authorize.ts";
+import { type AuthorizeCall, callerFrom } from "./authorize.ts";
 
 /** Options of `reportedAuthorize`. */
 export interface ReportedAuthorizeOptions {
@@ -12,8 +12,8 @@ export interface ReportedAuthorizeOptions {
 }
 
 /**
- * Wraps `authorize` with a time limit. Returns undefined if it throws, and rejects with DEADLINE_EXCEEDED if it takes
- * too long. An event reports both.
+ * Wraps `authorize` with a time limit. Returns undefined if it throws or its answer is malformed, and rejects with
+ * DEADLINE_EXCEEDED if it takes too long. An event reports each of these.
  */
 export function reportedAuthorize(
   authorize: AuthorizeCall,
@@ -24,14 +24,14 @@ export function reportedAuthorize(
       emit({ kind: "authorize-failed", address: peer.address, error: toError(error) });
     const over = new AbortController();
     try {
-      const answer = authorize(peer);
-      if (!(answer instanceof Promise)) {
-        return answer;
+      const answer: unknown = authorize(peer);
+      if (!isThenable(answer)) {
+        return callerFrom(answer);
       }
-      const late = pause(time, authorizeMs, over.signal).then((): "late" => "late");
+      const late = pause(time, authorizeMs, over.signal).then(() => tooLate);
       const first = await Promise.race([answer, late]);
-      if (first !== "late") {
-        return first;
+      if (first !== tooLate) {
+        return callerFrom(first);
       }
     } catch (error) {
       failed(error);
@@ -46,4 +46,12 @@ export function reportedAuthorize(
     failed(overdue);
     throw overdue;
   };
+}
+
+/** Wins the race against `authorize` if that takes too long. */
+const tooLate = Symbol("too late");
+
+/** Returns true for a promise, also for one of another library. */
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value;
 }

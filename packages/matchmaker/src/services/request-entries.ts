@@ -2,8 +2,7 @@
 import { type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import {
-  Code,
-  ConnectError,
+  type ConnectError,
   type ConnectRouter,
   type ContextValues,
   createContextValues,
@@ -11,7 +10,7 @@ import {
 import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { RegistryService, WorldReportSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { toError } from "@dm-env-rpc/transport/internal";
+import { prefixBytes, toError } from "@dm-env-rpc/transport/internal";
 import { toConnectError } from "../errors.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 
@@ -23,17 +22,14 @@ const spareEntries = 65_536;
 /** Entries for each world that a server may have: the fields of its report, and its tickets. */
 const entriesPerWorld = 32;
 
-/** Bytes before each message in gRPC: flags, and the length. */
-const prefixBytes = 5;
-
 /** The fields of a message by number: the fields of a nested message, or the encoding of a scalar. */
 type Shape = ReadonlyMap<number, Shape | WireType>;
 
 const worldShape = shapeOf(WorldReportSchema);
 
 /**
- * Limits the entries of the requests to the registry before they are decoded. Two bytes of a request can become an
- * object of a hundred bytes, so a limit on its size is not enough.
+ * Limits the size and the entries of the requests to the registry before they are decoded. Two bytes of a request can
+ * become an object of a hundred bytes, so a limit on its size is not enough.
  *
  * @param note Called with each refusal.
  */
@@ -54,58 +50,111 @@ export function limitEntries(
       if (typeof body !== "object" || body === null || !(Symbol.asyncIterator in body)) {
         return handler(request);
       }
-      const check = (bytes: Uint8Array): void => {
-        try {
-          checkEntries(bytes, request.header.get("content-type") ?? "", shape, settings);
-        } catch (error) {
-          const refusal = toConnectError(error);
-          note(refusal, method.name, contextValues);
-          throw refusal;
-        }
+      const refuse = (error: unknown): ConnectError => {
+        const refusal = toConnectError(error);
+        note(refusal, method.name, contextValues);
+        return refusal;
       };
-      return handler({ ...request, contextValues, body: checked(body, check) });
+      const format = formatOf(request.header.get("content-type") ?? "");
+      const checked = checkedBody(body, new ReadRequest(format, shape, settings), refuse);
+      return handler({ ...request, contextValues, body: checked });
     }, handler);
     handlers[index] = limited;
   }
 }
 
 /** Returns the bytes of a request once all of them have been checked. Connect reads them once the caller is accepted. */
-async function* checked(
+async function* checkedBody(
   body: AsyncIterable<Uint8Array>,
-  check: (bytes: Uint8Array) => void,
+  request: ReadRequest,
+  refuse: (error: unknown) => ConnectError,
 ): AsyncGenerator<Uint8Array, void, undefined> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > prefixBytes + maxReportBytes) {
-      throw new ConnectError(
-        `the request is larger than its limit: expected at most ${maxReportBytes} bytes, received more; run more servers with fewer worlds each`,
-        Code.ResourceExhausted,
-      );
+  const checked = <T>(check: () => T): T => {
+    try {
+      return check();
+    } catch (error) {
+      throw refuse(error);
     }
-    chunks.push(chunk);
+  };
+  for await (const chunk of body) {
+    checked(() => request.add(chunk));
   }
-  const bytes = chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
-  check(bytes);
-  yield bytes;
+  yield checked(() => request.end());
 }
 
-/** @throws DmEnvRpcError RESOURCE_EXHAUSTED or INVALID_ARGUMENT. */
-function checkEntries(
-  bytes: Uint8Array,
-  contentType: string,
-  shape: Shape,
-  settings: MatchmakerSettings,
-): void {
-  const counter = new EntryCounter(settings);
-  if (contentType.includes("json")) {
-    counter.countJson(bytes);
-    return;
+/** The encoding of a request. */
+interface Format {
+  readonly isJson: boolean;
+  /** True if a prefix precedes each message, as in gRPC. */
+  readonly hasPrefix: boolean;
+}
+
+function formatOf(contentType: string): Format {
+  // Connect ignores the case, too.
+  const type = contentType.toLowerCase();
+  return { isJson: type.includes("json"), hasPrefix: type.startsWith("application/grpc") };
+}
+
+/** A request of a unary call while it is read. */
+class ReadRequest {
+  readonly #format: Format;
+  readonly #shape: Shape;
+  readonly #settings: MatchmakerSettings;
+  readonly #chunks: Uint8Array[] = [];
+  #size = 0;
+  /** The bytes before the first message, as far as they have arrived. */
+  readonly #prefix = Buffer.alloc(prefixBytes);
+
+  constructor(format: Format, shape: Shape, settings: MatchmakerSettings) {
+    this.#format = format;
+    this.#shape = shape;
+    this.#settings = settings;
   }
-  const messages = contentType.startsWith("application/grpc") ? messagesIn(bytes) : [bytes];
-  for (const message of messages) {
-    counter.count(message, shape);
+
+  /**
+   * Adds the bytes that have arrived.
+   *
+   * @throws DmEnvRpcError RESOURCE_EXHAUSTED if the request is too large.
+   * @throws DmEnvRpcError UNIMPLEMENTED if the request has more than one message.
+   */
+  add(chunk: Uint8Array): void {
+    if (this.#size < prefixBytes) {
+      this.#prefix.set(chunk.subarray(0, prefixBytes - this.#size), this.#size);
+    }
+    this.#size += chunk.length;
+    if (this.#size > prefixBytes + maxReportBytes) {
+      throw new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `the request is larger than its limit: expected at most ${maxReportBytes} bytes, received more; run more servers with fewer worlds each`,
+      );
+    }
+    // Connect makes an object of each message before it refuses the second one.
+    if (this.#format.hasPrefix && this.#size > prefixBytes + this.#prefix.readUInt32BE(1)) {
+      throw new DmEnvRpcError(
+        "UNIMPLEMENTED",
+        "the request has too many messages: expected one message, received more; make one call for each message",
+      );
+    }
+    this.#chunks.push(chunk);
+  }
+
+  /**
+   * Returns the request once its entries have been counted.
+   *
+   * @throws DmEnvRpcError RESOURCE_EXHAUSTED or INVALID_ARGUMENT.
+   */
+  end(): Uint8Array {
+    const [first] = this.#chunks;
+    const bytes =
+      this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
+    const message = this.#format.hasPrefix ? bytes.subarray(prefixBytes) : bytes;
+    const counter = new EntryCounter(this.#settings);
+    if (this.#format.isJson) {
+      counter.countJson(message);
+    } else {
+      counter.count(message, this.#shape);
+    }
+    return bytes;
   }
 }
 
@@ -115,18 +164,6 @@ export function tooManyWorlds({ maxWorldsPerServer }: MatchmakerSettings): DmEnv
     "RESOURCE_EXHAUSTED",
     `too many worlds: expected at most ${maxWorldsPerServer} of one server, received more; run more servers with fewer worlds each (limit: maxWorldsPerServer)`,
   );
-}
-
-/** Returns the messages of a body in gRPC. The last one may be incomplete. */
-function messagesIn(body: Uint8Array): Uint8Array[] {
-  const messages: Uint8Array[] = [];
-  const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
-  for (let at = 0; at + prefixBytes <= body.length; ) {
-    const start = at + prefixBytes;
-    at = start + view.getUint32(at + 1);
-    messages.push(body.subarray(start, at));
-  }
-  return messages;
 }
 
 /** Counts the entries of a request. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { Counts } from "@dm-env-rpc/transport/internal";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
 import type { Replica } from "../replica.ts";
 
@@ -28,11 +29,15 @@ interface Account {
  * processed.
  */
 export class ServerBudget {
+  readonly #replica: Replica;
+  /** Registrations that are being processed, by server. */
+  readonly #registrations = new Counts<string>();
   #bytes = 0;
   readonly #entries = new Map<string, Entry>();
   readonly #accounts = new Map<string, Account>();
 
   constructor(replica: Replica) {
+    this.#replica = replica;
     for (const { value } of replica.table("server").values()) {
       this.#setServer(value.id, value);
     }
@@ -46,6 +51,27 @@ export class ServerBudget {
         this.#setReport(id, after);
       }
     });
+  }
+
+  /** Number of servers except one, including those whose registrations are being processed. */
+  serversBeside(serverId: string): number {
+    const servers = this.#replica.table("server");
+    let count = servers.has(serverId) ? servers.size - 1 : servers.size;
+    for (const id of this.#registrations.keys()) {
+      if (id !== serverId && !servers.has(id)) {
+        count += 1;
+      }
+    }
+    return count;
+  }
+
+  /**
+   * Counts a registration that is being processed.
+   *
+   * @returns A function that stops counting it. Idempotent.
+   */
+  register(serverId: string): () => void {
+    return this.#registrations.add(serverId);
   }
 
   /** Estimated memory of all servers except one, in bytes. */

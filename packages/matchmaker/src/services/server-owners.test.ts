@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { as, refused } from "../../testing/callers.ts";
 import { Fleet } from "../../testing/fleet.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
-import type { MatchmakerSettings } from "../settings.ts";
+import { defaultSettings, type MatchmakerSettings } from "../settings.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridworld"] };
@@ -91,6 +91,11 @@ describe("a registered server", () => {
   });
 });
 
+it("by default, a fleet that shares one identity may have all servers and their bytes", () => {
+  expect(defaultSettings.maxServersPerCaller).toBe(defaultSettings.maxServers);
+  expect(defaultSettings.maxServersBytesPerCaller).toBe(defaultSettings.maxServersBytes);
+});
+
 describe("the servers of one caller", () => {
   const tooMany = refused(
     Code.ResourceExhausted,
@@ -134,35 +139,38 @@ describe("the servers of one caller", () => {
     await Promise.all(first);
   });
 
-  it("are limited in bytes, but each of them may always report its share", async () => {
-    await using fleet = await fleetOf({
-      maxServersBytesPerCaller: 100_000,
-      maxServersPerCaller: 10,
-    });
-    const register = (id: string, name: string) =>
-      fleet.registry.registerServer(requestFor(fleet, id), as(name));
-    const report = (serverId: string, count: number, name: string) =>
-      fleet.registry.renewServer(
-        { serverId, epoch: 1n, worlds: [{ ...world, ticketIds: tickets(count) }] },
-        as(name),
-      );
-    for (const id of ["greedy", "modest"]) {
-      await register(id, "alice");
-    }
-    await expect(report("greedy", 300, "alice")).rejects.toSatisfy(tooMuch);
-    // The same report may be repeated, because it replaces the earlier one.
-    for (let count = 0; count < 3; count++) {
-      await report("greedy", 225, "alice");
-    }
-    await report("modest", 20, "alice");
-    await expect(report("modest", 30, "alice")).rejects.toSatisfy(tooMuch);
-    await expect(register("late", "alice")).rejects.toSatisfy(tooMuch);
-    await register("other", "bob");
-    await report("other", 225, "bob");
-    await report("modest", 30, "operator");
-    await report("greedy", 10, "alice");
-    await register("late", "alice");
-  });
+  it.each([
+    ["maxServersPerCaller", { maxServersPerCaller: 10 }],
+    ["maxServers, if that is less", { maxServers: 10 }],
+  ])(
+    "are limited in bytes, but each of them may always report its share by %s",
+    async (_, most) => {
+      await using fleet = await fleetOf({ maxServersBytesPerCaller: 100_000, ...most });
+      const register = (id: string, name: string) =>
+        fleet.registry.registerServer(requestFor(fleet, id), as(name));
+      const report = (serverId: string, count: number, name: string) =>
+        fleet.registry.renewServer(
+          { serverId, epoch: 1n, worlds: [{ ...world, ticketIds: tickets(count) }] },
+          as(name),
+        );
+      for (const id of ["greedy", "modest"]) {
+        await register(id, "alice");
+      }
+      await expect(report("greedy", 300, "alice")).rejects.toSatisfy(tooMuch);
+      // The same report may be repeated, because it replaces the earlier one.
+      for (let count = 0; count < 3; count++) {
+        await report("greedy", 225, "alice");
+      }
+      await report("modest", 20, "alice");
+      await expect(report("modest", 30, "alice")).rejects.toSatisfy(tooMuch);
+      await expect(register("late", "alice")).rejects.toSatisfy(tooMuch);
+      await register("other", "bob");
+      await report("other", 225, "bob");
+      await report("modest", 30, "operator");
+      await report("greedy", 10, "alice");
+      await register("late", "alice");
+    },
+  );
 
   it("are counted by a matchmaker that starts on the same store", async () => {
     await using fleet = await fleetOf();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { messageOf } from "@dm-env-rpc/transport/internal";
+import { messageOf, shorten } from "@dm-env-rpc/transport/internal";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
-import { shorten } from "../errors.ts";
 import type { Part } from "../model.ts";
 import { algorithm } from "./keys.ts";
 

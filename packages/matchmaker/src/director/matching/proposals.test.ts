@@ -6,6 +6,7 @@ import {
   MatchProfileSchema,
   PoolSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { describe, expect, it } from "vitest";
 import { eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { violations } from "../../../testing/invariants.ts";
@@ -727,6 +728,27 @@ describe("a faulty evaluation", () => {
       expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
     },
   );
+
+  it("is called while a server with the id evaluate is in a cooldown", async () => {
+    let calls = 0;
+    await using fleet = await Fleet.open({
+      settings: { cooldownMs: 60_000 },
+      evaluate(proposals) {
+        calls += 1;
+        return proposals;
+      },
+    });
+    const server = await fleet.serve("evaluate");
+    server.createErrors.push(new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full"));
+    const ids = await fleet.tickets(2);
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+    const before = calls;
+    await fleet.serve("other");
+    await fleet.settle();
+    expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+    expect(calls).toBeGreaterThan(before);
+  });
 
   it("does not prevent the valid matches that it chooses", async () => {
     await using fleet = await Fleet.open({

@@ -3,7 +3,7 @@ import { toError } from "@dm-env-rpc/transport/internal";
 import type { ServerRecord } from "../../model.ts";
 import { put } from "../../replica.ts";
 import { change, type DirectorContext } from "../context.ts";
-import type { WorldTasks } from "../worlds/world-tasks.ts";
+import { serverKey, type WorldTasks } from "../worlds/world-tasks.ts";
 
 /** Allocates servers before their first world is created. */
 export class Allocations {
@@ -39,7 +39,7 @@ export class Allocations {
     try {
       allocated = await allocator?.allocate({ id, address, labels }, settings.worldCallMs);
     } catch (error) {
-      this.#tasks.failed(id);
+      this.#tasks.failed(serverKey(id));
       emit({ kind: "allocation-failed", serverId: id, error: toError(error) });
       return false;
     }

@@ -82,7 +82,7 @@ describe("a silent server", () => {
     const { error } = await fleet.ticket(ids[0] ?? "");
     expect(error).toMatchObject({
       code: Code.Unavailable,
-      message: "the server at a.test:1 is gone, and its worlds with it",
+      message: "the server of the match is gone, and its worlds with it",
     });
     const { server, report, world, match } = await recordsOf(fleet.store);
     expect([server.size, report.size, world.size, match.size]).toEqual([0, 0, 0, 0]);

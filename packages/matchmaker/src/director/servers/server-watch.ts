@@ -97,7 +97,7 @@ export class ServerWatch {
    * Marks a server as gone, then ends its worlds, and then deletes the server. If this matchmaker stops before
    * the last step, the next leader continues.
    */
-  async #remove({ id, epoch, address }: ServerRecord): Promise<void> {
+  async #remove({ id, epoch }: ServerRecord): Promise<void> {
     const { replica, matchIndex, servers, emit } = this.#context;
     await change(this.#context, () => {
       const server = replica.get("server", id);
@@ -109,7 +109,8 @@ export class ServerWatch {
     if (replica.get("server", id)?.value.state !== "gone") {
       return;
     }
-    const message = `the server at ${address} is gone, and its worlds with it`;
+    // The tickets of agents contain the reason, which must not name the server's address.
+    const message = "the server of the match is gone, and its worlds with it";
     const reason = { code: "UNAVAILABLE", message } as const;
     for (;;) {
       const worlds = [...matchIndex.worldsOf.get(id).keys()].slice(0, batchSize);

@@ -222,12 +222,14 @@ it("creates that fail because a server is full do not count as attempts", async 
   expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
 });
 
-it("a world whose server gives it a name that is too long fails, and its tickets wait for another server", async () => {
-  const worldType = "x".repeat(199);
-  await using fleet = await Fleet.open({ profiles: [profile({ worldType })] });
-  await fleet.serve("a", { worldTypes: [worldType] });
+it("a world whose server gives it a name that is too long is destroyed, and its tickets wait for another server", async () => {
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a");
+  server.namePrefix = "x".repeat(190);
   const ids = await fleet.tickets(2);
   await fleet.settle();
+  expect([...server.destroyed.values()]).toEqual([1]);
+  expect(server.worlds.size).toBe(0);
   expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
   expect(eventsOf(fleet, "world-failed")).toMatchObject([
     {

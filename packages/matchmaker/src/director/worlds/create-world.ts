@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { messageOf, pause, toError } from "@dm-env-rpc/transport/internal";
-import { shorten } from "../../errors.ts";
+import { messageOf, pause, shorten, toError } from "@dm-env-rpc/transport/internal";
 import type { Match, Reason, ServerRecord, Ticket, World } from "../../model.ts";
 import { maxNameLength } from "../../names.ts";
 import type { Profile } from "../../profile.ts";
@@ -13,7 +12,7 @@ import { change, type DirectorContext } from "../context.ts";
 import { announce, assign, reserve, type Seats } from "../matching/assignments.ts";
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";
 import { startCreateSpan } from "../spans.ts";
-import type { WorldTasks } from "./world-tasks.ts";
+import { serverKey, typeKey, type WorldTasks } from "./world-tasks.ts";
 
 /** Number of create calls that are started before other work of the process may run. */
 const burst = 25;
@@ -124,6 +123,8 @@ async function createWorld(
     const { worldCallMs } = settings;
     name = await servers.create(server, profile.settings, type, worldCallMs, span.metadata);
     if (name.length > maxNameLength) {
+      // A report with this name would be refused, so the world could not be found in reports.
+      await destroyUnused(context, server, name);
       throw new DmEnvRpcError(
         "ABORTED",
         `name of the created world: expected at most ${maxNameLength} characters, received ${name.length} ("${shorten(name)}"); give the world's type a shorter name`,
@@ -136,13 +137,22 @@ async function createWorld(
     await createFailed(context, tasks, world, profile, error);
     return;
   }
-  tasks.succeeded(server.id);
+  tasks.succeeded(serverKey(server.id));
   tasks.succeeded(typeKey(server.id, world.type));
   if (await opened(context, profile, { ...world, name })) {
     emit({ kind: "world-created", serverId: server.id, worldName: name });
     return;
   }
   // The world is not needed: its record is gone, or another leader has changed the record.
+  await destroyUnused(context, server, name);
+}
+
+/** Destroys a world that has just been created and cannot be used. If the destroy fails, emits the error. */
+async function destroyUnused(
+  { servers, settings, emit }: DirectorContext,
+  server: ServerRecord,
+  name: string,
+): Promise<void> {
   await servers.destroy(server, name, settings.worldCallMs).catch((error: unknown) => {
     if (isGone(error)) {
       return;
@@ -274,11 +284,6 @@ function openedChanges(
   return { changes, outcome: { match, tickets: tickets.map(({ value }) => value) } };
 }
 
-/** Returns the cooldown key of a world type on a server. */
-export function typeKey(serverId: string, worldType: string): string {
-  return `${serverId}/${worldType}`;
-}
-
 async function createFailed(
   context: DirectorContext,
   tasks: WorldTasks,
@@ -292,7 +297,7 @@ async function createFailed(
     context.suspect(world.serverId);
   }
   if (fault === "server") {
-    tasks.failed(world.serverId);
+    tasks.failed(serverKey(world.serverId));
   } else if (fault === "world") {
     tasks.failed(typeKey(world.serverId, world.type));
   } else {

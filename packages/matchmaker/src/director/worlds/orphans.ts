@@ -31,7 +31,7 @@ export class Orphans {
     const present = new Set<string>();
     for (const { value: server } of [...replica.table("server").values()]) {
       for (const world of replica.get("report", server.id)?.value.worlds ?? []) {
-        const key = `${server.id}\n${world.name}`;
+        const key = `orphan ${server.id}\n${world.name}`;
         present.add(key);
         if (matchIndex.worldNamed(server.id, world.name) !== undefined) {
           continue;

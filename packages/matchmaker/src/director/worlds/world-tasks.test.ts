@@ -6,7 +6,7 @@ import { Fleet } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
 import { storeWithOutage } from "../../../testing/wrapped-stores.ts";
 import { memoryStore } from "../../store/memory-store.ts";
-import { WorldTasks } from "./world-tasks.ts";
+import { serverKey, typeKey, WorldTasks } from "./world-tasks.ts";
 
 it("a failed create that cannot be undone because the store is unavailable is reported, and undone later", async () => {
   const time = manualTime(startMs);
@@ -58,4 +58,17 @@ it("a cooldown doubles with each failure in a row, and failures that were long a
   tasks.succeeded("a");
   expect(tasks.isCooling("a")).toBe(false);
   expect(fail()).toBe(1_000);
+});
+
+it("servers and their world types have different cooldowns, whatever characters their ids and names have", () => {
+  const keys = [
+    serverKey("evaluate"),
+    serverKey("a b"),
+    typeKey("a b", "c"),
+    typeKey("a", "b c"),
+    "evaluate",
+    "profile a",
+  ];
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(serverKey("profile a")).not.toBe("profile a");
 });

@@ -6,7 +6,21 @@ import { isStoreError } from "../../store/store.ts";
 /** Maximum number of times that failures in a row double a cooldown. */
 const maxDoublings = 5;
 
-/** Calls to servers in flight, and cooldowns after failures. */
+/** Returns the key of a server's cooldown. */
+export function serverKey(serverId: string): string {
+  return `server ${serverId}`;
+}
+
+/** Returns the key of the cooldown of a world type on a server. */
+export function typeKey(serverId: string, worldType: string): string {
+  // The length separates the id from the type, because both may contain any character.
+  return `type ${serverId.length} ${serverId} ${worldType}`;
+}
+
+/**
+ * Calls to servers in flight, and cooldowns after failures. Each kind of key has its own prefix, because servers and
+ * operators choose ids and names.
+ */
 export class WorldTasks {
   readonly #running = new Map<string, Promise<void>>();
   readonly #creating = new Counts<string>();

@@ -1108,7 +1108,7 @@ export type CreateTicketRequest = Message<"matchmaker.v1.CreateTicketRequest"> &
 
   /**
    * Chosen by the caller. Calls that get, watch or cancel the ticket must send the same secret; otherwise they fail
-   * with NOT_FOUND. If empty, the id is enough.
+   * with NOT_FOUND. If empty, the id is enough. At most 1,000 characters.
    *
    * @generated from field: string ticket_secret = 5;
    */
@@ -1322,7 +1322,8 @@ export type RegisterServerRequest = Message<"matchmaker.v1.RegisterServerRequest
 
   /**
    * Chosen by this run of the process. Later calls with this id must send the same secret, which protects the server
-   * from impersonation; operators may drain and deregister it without the secret. If empty, the id is enough.
+   * from impersonation; operators may drain and deregister it without the secret. If empty, the id is enough. At most
+   * 1,000 characters.
    *
    * @generated from field: string server_secret = 8;
    */
