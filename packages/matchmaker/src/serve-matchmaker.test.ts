@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
+import { memoryStore } from "./store/memory-store.ts";
 
 it("a host other than loopback requires TLS or allowInsecure, and authorize", async () => {
   const host = "0.0.0.0";
@@ -13,4 +14,18 @@ it("a host other than loopback requires TLS or allowInsecure, and authorize", as
   );
   await using served = await serveMatchmaker({ host, authorize, allowInsecure: true });
   expect(served.host).toBe(host);
+});
+
+it.each([
+  ["a host without authorize", { host: "0.0.0.0", allowInsecure: true }],
+  ["a setting out of range", { settings: { tickMs: 0 } }],
+])("a matchmaker that cannot start because of %s closes its store", async (_, options) => {
+  let isClosed = false;
+  const store = memoryStore();
+  const close = async (): Promise<void> => {
+    isClosed = true;
+    await store.close();
+  };
+  await expect(serveMatchmaker({ ...options, store: { ...store, close } })).rejects.toThrow();
+  expect(isClosed).toBe(true);
 });

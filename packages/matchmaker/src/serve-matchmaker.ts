@@ -79,16 +79,12 @@ const pageFolder = new URL("../dist/page/assets/", import.meta.url);
 export async function serveMatchmaker(
   options: ServeMatchmakerOptions = {},
 ): Promise<MatchmakerServer> {
-  const { host = "127.0.0.1", port = 0, allowInsecure = false, listenTls } = options;
-  if (!allowInsecure && listenTls === undefined && !isLoopback(host)) {
-    throw new Error(
-      `host: expected a loopback address for a matchmaker without TLS, received "${host}"; set listenTls, or allowInsecure if others may read the traffic`,
-    );
-  }
-  if (options.authorize === undefined && !isLoopback(host)) {
-    throw new Error(
-      `host: expected a loopback address for a matchmaker without authorize, received "${host}"; set authorize, because without it every caller is an operator`,
-    );
+  const { host = "127.0.0.1", port = 0, listenTls } = options;
+  try {
+    checkHost(host, options);
+  } catch (error) {
+    await options.store?.close();
+    throw error;
   }
   const matchmaker = await createMatchmaker(options);
   const settings = settingsFrom(options.settings);
@@ -149,5 +145,25 @@ export async function serveMatchmaker(
   } catch (error) {
     await matchmaker.close();
     throw error;
+  }
+}
+
+/** Refuses a host that other machines can reach, unless the traffic and the operators are protected. */
+function checkHost(
+  host: string,
+  { allowInsecure = false, listenTls, authorize }: ServeMatchmakerOptions,
+): void {
+  if (isLoopback(host)) {
+    return;
+  }
+  if (!allowInsecure && listenTls === undefined) {
+    throw new Error(
+      `host: expected a loopback address for a matchmaker without TLS, received "${host}"; set listenTls, or allowInsecure if others may read the traffic`,
+    );
+  }
+  if (authorize === undefined) {
+    throw new Error(
+      `host: expected a loopback address for a matchmaker without authorize, received "${host}"; set authorize, because without it every caller is an operator`,
+    );
   }
 }
