@@ -9,6 +9,7 @@ vi.mock("node:crypto", { spy: true });
 const authorize = authorizeBy({
   operatorToken: "open-sesame",
   serverToken: "let-me-serve",
+  serverTokens: new Map([["red-fleet", "red"]]),
   agentTokens: new Map([
     ...Array.from({ length: 1_000 }, (_, index) => [`token-${index}`, `agent-${index}`] as const),
     // The operator's token stays the operator's.
@@ -27,6 +28,7 @@ const callerWith = (authorization?: string) =>
 it.each([
   ["Bearer open-sesame", { roles: ["operator"], name: "operator token" }],
   ["Bearer let-me-serve", { roles: ["server"] }],
+  ["Bearer red-fleet", { roles: ["server"], identity: "server token red" }],
   ["Bearer token-0", { roles: ["agent"], identity: "token agent-0" }],
   ["Bearer token-999", { roles: ["agent"], identity: "token agent-999" }],
   ["Bearer token-1000", undefined],
@@ -48,6 +50,7 @@ it.skipIf(opensslMissing() !== undefined).each([
   const byCertificate = authorizeBy({
     operatorToken: undefined,
     serverToken: undefined,
+    serverTokens: undefined,
     agentTokens: undefined,
     authorities: new Map([[role, authority]]),
   });

@@ -8,6 +8,8 @@ export interface Proofs {
   readonly operatorToken: string | undefined;
   /** Grants the role of a server. */
   readonly serverToken: string | undefined;
+  /** Names of servers by token. A token grants the role of a server and identifies the caller by its name. */
+  readonly serverTokens: ReadonlyMap<string, string> | undefined;
   /**
    * Names of the agents by token. If there are neither agent tokens nor an authority of agents,
    * every caller is an agent.
@@ -22,10 +24,11 @@ export interface Proofs {
  * roles.
  */
 export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
-  const { operatorToken, serverToken, agentTokens, authorities } = proofs;
+  const { operatorToken, serverToken, serverTokens, agentTokens, authorities } = proofs;
   if (
     operatorToken === undefined &&
     serverToken === undefined &&
+    serverTokens === undefined &&
     agentTokens === undefined &&
     authorities.size === 0
   ) {
@@ -44,6 +47,9 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
   };
   know(operatorToken, { roles: rolesOf("operator"), name: "operator token" });
   know(serverToken, { roles: rolesOf("server") });
+  for (const [token, name] of serverTokens ?? []) {
+    know(token, { roles: rolesOf("server"), identity: `server token ${name}` });
+  }
   for (const [token, name] of agentTokens ?? []) {
     know(token, { roles: ["agent"], identity: `token ${name}` });
   }
@@ -66,10 +72,10 @@ export function authorizeBy(proofs: Proofs): AuthorizeCall | undefined {
 }
 
 /**
- * Parses agents' tokens: a name and a token per line. Empty lines and lines that begin with # are
+ * Parses tokens of agents or servers: a name and a token per line. Empty lines and lines that begin with # are
  * ignored.
  */
-export function readAgentTokens(text: string, file: string): ReadonlyMap<string, string> {
+export function readTokens(text: string, file: string): ReadonlyMap<string, string> {
   const tokens = new Map<string, string>();
   const names = new Set<string>();
   for (const [index, line] of text.split("\n").entries()) {

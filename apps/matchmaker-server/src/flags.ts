@@ -18,6 +18,7 @@ export interface Flags {
   readonly operatorToken: string | undefined;
   readonly operatorCa: string | undefined;
   readonly serverToken: string | undefined;
+  readonly serverTokens: string | undefined;
   readonly serverCa: string | undefined;
   readonly agentTokens: string | undefined;
   readonly agentCa: string | undefined;
@@ -51,7 +52,7 @@ const inCluster = {
 } as const;
 
 /** Flags that authenticate operators or servers. Agents may be anonymous. */
-const managers = ["operator-token", "operator-ca", "server-token", "server-ca"];
+const managers = ["operator-token", "operator-ca", "server-token", "server-tokens", "server-ca"];
 
 const logLevels = ["fatal", "error", "warn", "info", "debug", "trace", "silent"] as const;
 
@@ -75,6 +76,8 @@ usage: dm-env-rpc-matchmaker-server [options]
                          a token or an authority of operators or servers
   --operator-ca FILE     authority of operators' certificates, as PEM; with --tls-cert
   --server-token FILE    token of servers, which may register
+  --server-tokens FILE   a name and a token on each line; a server belongs to the name with whose token
+                         it registers, and each name has its own limits
   --server-ca FILE       authority of servers' certificates, as PEM; with --tls-cert
   --agent-tokens FILE    a name and a token on each line; only clients with one of the tokens, or a
                          certificate of --agent-ca, may request matches (all clients)
@@ -118,6 +121,7 @@ const options = {
   "operator-token": { type: "string" },
   "operator-ca": { type: "string" },
   "server-token": { type: "string" },
+  "server-tokens": { type: "string" },
   "server-ca": { type: "string" },
   "agent-tokens": { type: "string" },
   "agent-ca": { type: "string" },
@@ -229,7 +233,7 @@ export function readFlags(
   }
   if (!isLoopback(host) && managers.every((flag) => text(flag) === undefined)) {
     throw new Error(
-      `--host ${host} is not a loopback address: expected --operator-token or --operator-ca, and --server-token or --server-ca, received none of them; without them, operators and servers cannot be told from other clients; see --help`,
+      `--host ${host} is not a loopback address: expected --operator-token, --operator-ca, --server-token, --server-tokens or --server-ca, received none of them; the matchmaker recognizes operators and servers by these; see --help`,
     );
   }
   return {
@@ -246,6 +250,7 @@ export function readFlags(
     operatorToken: text("operator-token"),
     operatorCa: text("operator-ca"),
     serverToken: text("server-token"),
+    serverTokens: text("server-tokens"),
     serverCa: text("server-ca"),
     agentTokens: text("agent-tokens"),
     agentCa: text("agent-ca"),

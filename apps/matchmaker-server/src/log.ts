@@ -42,15 +42,23 @@ const limited: ReadonlySet<Kind> = new Set([
   "server-refused",
 ]);
 
+/** A log of a matchmaker's events. */
+export interface Log {
+  /** Writes an event as one structured line. */
+  note(event: MatchmakerEvent): void;
+  /** Writes the number of events that were skipped and have not been reported yet. */
+  flush(): void;
+}
+
 /**
- * Creates a function that writes an event as one structured line. In ten seconds, each kind of event that callers can
- * cause has at most five lines (refused calls: for each reason), and then one line with the number of further events.
+ * Creates a log that callers cannot flood. A kind of event that callers can cause has at most five lines in ten seconds, and
+ * then one line with the number of further events. Refused calls have this limit for each reason.
  */
-export function createLog(logger: Logger): (event: MatchmakerEvent) => void {
+export function createLog(logger: Logger): Log {
   const limit = new LineLimit((kind, lines, seconds) =>
     logger.warn({ lines, seconds }, `${kind}: further lines were skipped`),
   );
-  return (event) => {
+  const note = (event: MatchmakerEvent): void => {
     const { kind, ...facts } = event;
     const topic = event.kind === "call-refused" ? `${kind} (${event.reason})` : kind;
     if (limited.has(kind) && !limit.admits(topic)) {
@@ -63,4 +71,5 @@ export function createLog(logger: Logger): (event: MatchmakerEvent) => void {
       logger[levels[kind]](facts, kind);
     }
   };
+  return { note, flush: () => limit.flush() };
 }

@@ -10,6 +10,7 @@ import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/prot
 import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { hasRedis, Program, RedisServer, sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { describe, expect, it } from "vitest";
+import { serveCounting } from "../../../packages/matchmaker/testing/world-server.ts";
 import { makeCertificates, opensslMissing } from "../../../packages/server/testing/certificates.ts";
 import {
   healthOfNothing,
@@ -201,6 +202,10 @@ describe("matchmaker-server", () => {
     expect(new Set(reasons)).toEqual(new Set(["PERMISSION_DENIED"]));
     expect(reasons.length).toBeGreaterThanOrEqual(5);
     expect(reasons.length).toBeLessThanOrEqual(5 * periods);
+    // When it stops, it reports the lines that it has skipped.
+    const skips = program.stderr.split("\n").filter((line) => line.includes("lines were skipped"));
+    const skipped = skips.reduce((sum, line) => sum + JSON.parse(line).lines, 0);
+    expect(reasons.length + skipped).toBe(8);
   });
 
   it("reflects its services", async () => {
@@ -252,6 +257,35 @@ describe("matchmaker-server", () => {
     );
     await expect(admin.listProfiles({}, as("let-me-serve"))).rejects.toThrow(/permission_denied/);
     await admin.listProfiles({}, as("open-sesame"));
+  });
+
+  it("gives each named token of servers its own servers and limits", async () => {
+    await using files = await filesIn({ servers: "red r3d-t0ken\nblue blu3-t0ken\n" });
+    await using program = start([
+      ...["--port", "0", "--server-tokens", files.at("servers"), "--max-servers-per-caller", "1"],
+    ]);
+    const baseUrl = await program.says(/^listening on (\S+)\n/);
+    const registry = createClient(RegistryService, createGrpcTransport({ baseUrl }));
+    await using first = await serveCounting(baseUrl, { token: "r3d-t0ken" });
+    const { registered, serverId } = first.registration;
+    await registered;
+    const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+    const another = {
+      serverId: "another",
+      address: "127.0.0.1:1",
+      capacity: { maxWorlds: 1, maxAgents: 1 },
+      worldTypes: ["gridworld"],
+    };
+    for (const [token, refusal] of [
+      ["r3d-t0ken", /\[resource_exhausted\].*limit: maxServersPerCaller/],
+      ["blu3-t0ken", /\[failed_precondition\] expected a dm_env_rpc server at "127\.0\.0\.1:1"/],
+      ["gr3y-t0ken", /\[permission_denied\] RegistryService: expected a caller with the role/],
+    ] as const) {
+      await expect(registry.registerServer(another, as(token))).rejects.toThrow(refusal);
+    }
+    await expect(registry.drainServer({ serverId }, as("blu3-t0ken"))).rejects.toThrow(
+      /\[permission_denied\] server_id: expected the caller that registered server/,
+    );
   });
 
   it.each(["operator", "server"])(
@@ -394,7 +428,7 @@ describe("matchmaker-server", () => {
     [["--host", "0.0.0.0", "--port", "0"], /^--host 0\.0\.0\.0 .*--tls-key, or --allow-insecure/],
     [
       ["--host", "0.0.0.0", "--port", "0", "--allow-insecure"],
-      /^--host 0\.0\.0\.0 .*expected --operator-token or --operator-ca, and --server-token or --server-ca/,
+      /^--host 0\.0\.0\.0 .*expected --operator-token, --operator-ca, --server-token, --server-tokens or --server-ca, received none of them/,
     ],
     [["--log-level", "loud"], /--log-level.*loud/],
     [["--profiles", "/no/such/file"], /\/no\/such\/file/],
@@ -407,6 +441,7 @@ describe("matchmaker-server", () => {
     [["--server-ca", "ca.pem"], /--server-ca.*--tls-cert/],
     [["--agent-ca", "ca.pem"], /--agent-ca.*--tls-cert/],
     [["--agent-tokens", main], /main\.js: line \d+: expected a name and a token/],
+    [["--server-tokens", main], /main\.js: line \d+: expected a name and a token/],
     [["--server-lease-ms", "soon"], /--server-lease-ms: expected a number, received "soon"/],
     [["--max-tickets", "0"], /maxTickets/],
     [["--kubernetes-url", "https://k"], /--kubernetes-url: expected with --agones-namespace/],

@@ -10,7 +10,7 @@ import { serveMetrics } from "@dm-env-rpc/server/metrics";
 import type { ListenTls, OpenTls } from "@dm-env-rpc/transport";
 import { pino } from "pino";
 import { allocatorFrom } from "./agones.ts";
-import { authorizeBy, readAgentTokens } from "./authorize.ts";
+import { authorizeBy, readTokens } from "./authorize.ts";
 import { type Flags, help, readFlags } from "./flags.ts";
 import { createLog } from "./log.ts";
 import { createMetrics } from "./metrics.ts";
@@ -42,6 +42,8 @@ async function main(): Promise<void> {
     const content = text(file);
     return content === undefined ? undefined : tokenIn(content, flag, file);
   };
+  const tokens = (file: string | undefined): ReadonlyMap<string, string> | undefined =>
+    file === undefined ? undefined : readTokens(readFileSync(file, "utf8"), file);
   const authorities = new Map<CallerRole, string>();
   for (const [role, file] of [
     ["operator", flags.operatorCa],
@@ -64,10 +66,8 @@ async function main(): Promise<void> {
     authorize: authorizeBy({
       operatorToken: token("--operator-token", flags.operatorToken),
       serverToken: token("--server-token", flags.serverToken),
-      agentTokens:
-        flags.agentTokens === undefined
-          ? undefined
-          : readAgentTokens(readFileSync(flags.agentTokens, "utf8"), flags.agentTokens),
+      serverTokens: tokens(flags.serverTokens),
+      agentTokens: tokens(flags.agentTokens),
       authorities,
     }),
     profiles,
@@ -97,7 +97,7 @@ async function main(): Promise<void> {
         }
       }
       metrics.note(event);
-      log(event);
+      log.note(event);
     },
     onTransportError: (error) => logger.debug({ err: error }, "transport"),
   });
@@ -113,12 +113,16 @@ async function main(): Promise<void> {
   const stop = (): void => {
     health.stopServing();
     health.close();
+    const exit = (): void => {
+      log.flush();
+      process.exit(0);
+    };
     // Exits even if a world is still being created: another matchmaker takes over.
-    setTimeout(() => process.exit(0), 5 * graceMs).unref();
-    Promise.all([server.close({ graceMs }), exporter?.close()]).then(
-      () => process.exit(0),
-      (error: unknown) => fail(error),
-    );
+    setTimeout(exit, 5 * graceMs).unref();
+    Promise.all([server.close({ graceMs }), exporter?.close()]).then(exit, (error: unknown) => {
+      log.flush();
+      fail(error);
+    });
   };
   process.once("SIGTERM", stop);
   process.once("SIGINT", stop);

@@ -48,6 +48,12 @@ function containers(manifests: readonly Manifest[], name: string): readonly Cont
     .filter((each) => each.name === name);
 }
 
+/** Returns the value of a limit of a matchmaker that is started with some arguments. */
+function limitOf(args: readonly string[], name: keyof MatchmakerSettings): number {
+  const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  return Number(option(args, flag) ?? defaultSettings[name]);
+}
+
 /** Measured memory of a matchmaker, in bytes. */
 const memory = {
   ofProcess: 130_000_000,
@@ -55,6 +61,26 @@ const memory = {
   ofCall: 105_000,
   /** The most that its listener buffers (`maxBufferedBytes`). */
   ofBuffers: 80 * 2 ** 20,
+};
+
+/** Calls of health and reflection, which have no setting (`maxOpenCalls`). */
+const openCalls = 512;
+
+/** Returns the memory that the limits of a matchmaker allow callers to use, in bytes. */
+function memoryOf(args: readonly string[]): number {
+  const limit = (name: keyof MatchmakerSettings): number => limitOf(args, name);
+  const calls = limit("maxWatches") + limit("maxCalls") + limit("reservedCalls") + openCalls;
+  const records = limit("maxTicketsBytes") + limit("maxServersBytes");
+  return memory.ofProcess + calls * memory.ofCall + memory.ofBuffers + records;
+}
+
+/** Estimated memory of a matchmaker for a report, in bytes (`server-budget.ts`). */
+const reported = {
+  ofServer: 600,
+  /** A world with a name and a type of at most 22 characters together. */
+  ofWorld: 200 + 2 * 22,
+  /** The id of a ticket. */
+  ofAgent: 24 + 2 * 36,
 };
 
 describe.each(rendered)("%s", (folder, manifests) => {
@@ -242,14 +268,28 @@ describe.each(rendered)("%s", (folder, manifests) => {
     const found = containers(manifests, "matchmaker-server");
     expect(found).toHaveLength(1);
     for (const { args = [], resources } of found) {
-      const limit = (name: keyof MatchmakerSettings): number => {
-        const flag = name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-        return Number(option(args, flag) ?? defaultSettings[name]);
-      };
-      const calls = limit("maxWatches") + limit("maxCalls") + limit("reservedCalls");
-      const needed =
-        memory.ofProcess + calls * memory.ofCall + memory.ofBuffers + limit("maxTicketsBytes");
-      expect(bytesOf(resources?.limits?.memory)).toBeGreaterThanOrEqual(needed);
+      expect(bytesOf(resources?.limits?.memory)).toBeGreaterThanOrEqual(memoryOf(args));
+    }
+  });
+
+  it("lets every server of the fleet register, also after a restart, and report all that it may have", () => {
+    const [matchmaker] = containers(manifests, "matchmaker-server");
+    const args = matchmaker?.args ?? [];
+    const servers = limitOf(args, "maxServers");
+    const autoscalers = manifests.filter(({ kind }) => kind.endsWith("Autoscaler"));
+    expect(autoscalers).toHaveLength(1);
+    for (const { spec } of autoscalers) {
+      const most = spec?.maxReplicas ?? spec?.policy?.buffer?.maxReplicas;
+      expect(most).toBeGreaterThan(0);
+      expect(servers).toBeGreaterThanOrEqual(2 * (most ?? 0));
+    }
+    const found = containers(manifests, "gridworld-server");
+    expect(found).toHaveLength(1);
+    for (const { args: own = [] } of found) {
+      const worlds = Number(option(own, "max-worlds")) * reported.ofWorld;
+      const agents = Number(option(own, "max-agents")) * reported.ofAgent;
+      const share = limitOf(args, "maxServersBytes") / servers;
+      expect(share).toBeGreaterThanOrEqual(reported.ofServer + worlds + agents);
     }
   });
 
@@ -354,6 +394,12 @@ function parsePorts(fleet: Manifest): readonly { readonly containerPort?: number
   const { ports } = (fleet.spec?.template?.spec ?? {}) as NonNullable<Manifest["spec"]>;
   return ports ?? [];
 }
+
+it("the README's example of a smaller matchmaker fits in its memory", async () => {
+  const readme = await readFile(join(deploy, "README.md"), "utf8");
+  const [, size = "", flags = ""] = /: (\d+Gi) is enough for `(--max[^`]+)` \|/.exec(readme) ?? [];
+  expect(bytesOf(size)).toBeGreaterThanOrEqual(memoryOf(flags.split(" ")));
+});
 
 describe("the manifests", () => {
   it("are all listed in their folder's kustomization", async () => {

@@ -76,6 +76,8 @@ export interface Manifest {
     readonly podSelector?: { readonly matchLabels: Labels };
     readonly scaleTargetRef?: { readonly kind: string; readonly name: string };
     readonly fleetName?: string;
+    readonly maxReplicas?: number;
+    readonly policy?: { readonly buffer?: { readonly maxReplicas?: number } };
     readonly template?: PodTemplate & { readonly spec: { readonly template?: PodTemplate } };
     readonly ports?: readonly {
       readonly name: string;
