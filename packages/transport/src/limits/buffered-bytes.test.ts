@@ -639,6 +639,28 @@ test("a message in 10,000 DATA frames of one byte ends its stream, and a message
   expect(String(error)).toContain("too many pieces");
 });
 
+test("the pieces of a network count together, and those of another network do not", () => {
+  const buffered = new BufferedBytes({
+    maxBufferedBytes: 1_000,
+    maxBufferedBytesPerConnection: 1_000,
+    stalledMessageMs: 0,
+  });
+  try {
+    const accountOf = (address: string) =>
+      buffered.open(connectionBytes(address), {
+        isWaitingForPeer: true,
+        unreportedBytes: 0,
+        fail() {},
+      });
+    const accounts = [accountOf("192.0.2.1:1"), accountOf("192.0.2.1:2")];
+    const admitted = Array.from({ length: 4_000 }, (_, i) => accounts[i % 2]?.piece() === true);
+    expect(admitted.lastIndexOf(true)).toBe(2_047);
+    expect(accountOf("192.0.2.2:1").piece()).toBe(true);
+  } finally {
+    buffered.stop();
+  }
+});
+
 test("a call of another service that arrives in 10,000 pieces is reset", async () => {
   await using server = await serving({ routes: withLongList });
   await using peer = rawPeer(server.listener.port);

@@ -103,7 +103,7 @@ export interface ByteAccount {
    * Counts a piece: a chunk of a few bytes (`pieceBytes`) in the middle of a message. It takes as much time as a chunk
    * of 16 KB.
    *
-   * @returns False if the connection has sent more pieces since the last survey than an honest client sends.
+   * @returns False if the network of the peer has sent more pieces since the last survey than honest clients send.
    */
   piece(): boolean;
   /**
@@ -121,7 +121,7 @@ export interface ByteAccount {
 /** A chunk is a piece if it has fewer bytes than this, and neither begins nor completes a message. */
 export const pieceBytes = 256;
 
-/** Maximum number of a connection's pieces between two surveys. So many pieces take 5 ms of the thread's time. */
+/** Maximum number of a network's pieces between two surveys. So many pieces take 5 ms of the thread's time. */
 export const maxPieces = 2_048;
 
 /** Maximum memory of the messages that are being inflated at the same time. */
@@ -133,6 +133,8 @@ interface Ledger {
   hold(entry: Entry, bytes: number): void;
   count(entry: Entry): void;
   countWritten(entry: Entry): void;
+  /** Counts a piece of a network, and returns the number of its pieces since the last survey. */
+  countPiece(network: string): number;
   inflateInTurn(inflation: Inflation): void;
   close(entry: Entry): void;
 }
@@ -181,7 +183,7 @@ class Entry implements ByteAccount {
 
   piece(): boolean {
     this.connection.pieces += 1;
-    return this.connection.pieces <= maxPieces;
+    return this.#ledger.countPiece(this.connection.network) <= maxPieces;
   }
 
   inflateInTurn(bytes: number, start: (finished: () => void) => void): void {
@@ -217,6 +219,8 @@ export class BufferedBytes {
   #willCheck = false;
   /** Earliest time at which `#check` counts the bytes of all streams again. */
   #nextCountMs = 0;
+  /** Number of pieces of each network since the last survey. */
+  readonly #pieces = new Map<string, number>();
   /** Inflations that wait for their turn. */
   readonly #inflations = new Queue<Inflation>();
   /** Bytes of the messages that are being inflated. */
@@ -241,6 +245,11 @@ export class BufferedBytes {
       hold: (entry, bytes) => this.#hold(entry, bytes),
       count: (entry) => this.#count(entry),
       countWritten: (entry) => this.#countWritten(entry),
+      countPiece: (network) => {
+        const pieces = (this.#pieces.get(network) ?? 0) + 1;
+        this.#pieces.set(network, pieces);
+        return pieces;
+      },
       inflateInTurn: (inflation) => {
         this.#inflations.push(inflation);
         this.#inflateNext();
@@ -364,6 +373,7 @@ export class BufferedBytes {
 
   /** Surveys all streams, then ends streams until all limits are kept. */
   #surveyAll(): void {
+    this.#pieces.clear();
     for (const entry of [...this.#entries]) {
       entry.connection.pieces = 0;
       this.#refresh(entry);
