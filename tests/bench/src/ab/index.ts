@@ -14,14 +14,14 @@ import {
   takeSamples,
 } from "../harness/compare.ts";
 import { canCountInstructions } from "../harness/instructions.ts";
-import { median, type Summary } from "../harness/statistics.ts";
+import { median } from "../harness/statistics.ts";
 import { short, textTable } from "../harness/table.ts";
 import { compareMatchmakers } from "../matchmaker/index.ts";
 import type { Options } from "../options.ts";
 import type { TableResult } from "../tables/table-result.ts";
 import { benchOf, type Checkout, checkoutOf, workerOf } from "./checkout.ts";
-import { ratios } from "./ratios.ts";
-import { quick, type StepRows, stepRows, thorough } from "./rows.ts";
+import { type Ratio, ratios } from "./ratios.ts";
+import { contendersOfRows, quick, type StepRows, stepRows, thorough } from "./rows.ts";
 
 /** A row that takes more than this many times its base's CPU is marked. */
 const worstRatio = 1.03;
@@ -35,13 +35,13 @@ interface Row {
   /** CPU microseconds of a step on both sides. */
   readonly cpuMicros: number;
   readonly baseCpuMicros: number;
-  readonly cpu: Summary;
-  readonly serverCpu: Summary;
-  readonly clientCpu: Summary;
-  readonly instructions: Summary | undefined;
-  readonly stepsPerSecond: Summary;
-  readonly p99: Summary | undefined;
-  readonly rss: Summary;
+  readonly cpu: Ratio;
+  readonly serverCpu: Ratio;
+  readonly clientCpu: Ratio;
+  readonly instructions: Ratio | undefined;
+  readonly stepsPerSecond: Ratio;
+  readonly p99: Ratio | undefined;
+  readonly rss: Ratio;
 }
 
 /**
@@ -98,7 +98,7 @@ async function compareSteps(
     onProgress,
   });
   const compared = modes.flatMap((mode) =>
-    pairs.map(({ mine, theirs }) => rowOf(samples, mine, theirs, mode, effort.repetitions)),
+    contendersOfRows(pairs, mode).map((row) => rowOf(samples, row, mode, effort.repetitions)),
   );
   const head = [
     `this tree to ${base}`,
@@ -128,7 +128,7 @@ async function compareSteps(
   ]);
   return {
     name: `ab-${table}`,
-    title: `${rows.title}: ratios, the lowest and the highest of ${effort.launches} launches in brackets`,
+    title: `${rows.title}: ratios, their intervals of 95 % over ${effort.launches} launches or more in brackets`,
     text: textTable(head, lines),
     data: { base, effort, rows: compared },
     plots: [],
@@ -146,24 +146,25 @@ function inCheckout(contender: Contender, worker: string): Contender {
   };
 }
 
-function rowOf(
-  samples: Samples,
-  mine: Contender,
-  theirs: Contender,
-  mode: Mode,
-  perLaunch: number,
-): Row {
-  const [ours, base] = [samples.of(mine, mode), samples.of(theirs, mode)];
-  const ratioOf = (figure: (sample: Sample) => number): Summary =>
+/** A contender of this tree and of its base. */
+interface Pair {
+  readonly mine: Contender;
+  readonly theirs: Contender;
+}
+
+function rowOf(samples: Samples, pairs: readonly Pair[], mode: Mode, perLaunch: number): Row {
+  const ours = pairs.flatMap(({ mine }) => samples.of(mine, mode));
+  const base = pairs.flatMap(({ theirs }) => samples.of(theirs, mode));
+  const ratioOf = (figure: (sample: Sample) => number): Ratio =>
     ratios(
       ours.map((sample, i) => [figure(sample), figure(base[i] as Sample)]),
       perLaunch,
     );
-  const counted = samples.instructionsOf(mine, mode);
-  const countedOfBase = samples.instructionsOf(theirs, mode);
+  const counted = pairs.flatMap(({ mine }) => samples.instructionsOf(mine, mode));
+  const countedOfBase = pairs.flatMap(({ theirs }) => samples.instructionsOf(theirs, mode));
   const hasTails = ours.every(({ p99Micros }) => p99Micros !== undefined);
   return {
-    label: `${mode.label}: ${mine.label}`,
+    label: `${mode.label}: ${pairs[0]?.mine.label}`,
     cpuMicros: median(ours.map(cpuOf)),
     baseCpuMicros: median(base.map(cpuOf)),
     cpu: ratioOf(cpuOf),
@@ -231,7 +232,7 @@ async function compareCodec(
   ]);
   return {
     name: "ab-codec",
-    title: `Codec, µs a message: ratios, the lowest and the highest of ${turns} turns in brackets`,
+    title: `Codec, µs a message: ratios, their intervals of 95 % over ${turns} turns in brackets`,
     text: textTable([`this tree to ${base}`, "µs", "base", "ratio"], lines),
     data: { base, rows },
     plots: [],
@@ -239,6 +240,6 @@ async function compareCodec(
   };
 }
 
-function range({ median: middle, min, max }: Summary): string {
-  return `${middle.toFixed(2)} (${min.toFixed(2)}–${max.toFixed(2)})`;
+function range({ median: middle, low, high }: Ratio): string {
+  return `${middle.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`;
 }

@@ -11,6 +11,23 @@ export interface StepRows {
   readonly modes: readonly Mode[];
 }
 
+/** In modes with one step in flight, `ours-each` plays the same program as `ours`, so their launches are one row. */
+const sameInLockStep: ReadonlyMap<string, string> = new Map([["ours-each", "ours"]]);
+
+/** Returns the contenders of each row of a mode: those that play the same program are in one row. */
+export function contendersOfRows<C extends { readonly mine: Contender }>(
+  contenders: readonly C[],
+  { inFlight }: Mode,
+): C[][] {
+  const rows = new Map<string, C[]>();
+  for (const contender of contenders) {
+    const { id } = contender.mine;
+    const row = (inFlight === 1 ? sameInLockStep.get(id) : undefined) ?? id;
+    rows.set(row, [...(rows.get(row) ?? []), contender]);
+  }
+  return [...rows.values()];
+}
+
 /** Contenders that this repository implements. */
 const own = ["ours", "ours-each", "ours-reuse", "ours-scavenged", "reuse", "environments"];
 
