@@ -20,7 +20,7 @@ const firstAllocationBytes = 16 * 1024;
 const wholeShare = 1 / 4;
 
 /** A message above this size is checked while it arrives. */
-const checkedBytes = 64 * 1024;
+export const checkedBytes: number = 64 * 1024;
 
 /** Spare memory of more than this many times the needed size is dropped. */
 const maxSpare = 4;
@@ -112,6 +112,11 @@ export class Deframer {
   /** Bytes of an incomplete message that have arrived, without its prefix; 0 between messages. */
   get bodyBytes(): number {
     return this.#bodyLength + this.#droppedBytes;
+  }
+
+  /** True inside a large message that is checked while it arrives. */
+  get isChecking(): boolean {
+    return this.#check !== undefined;
   }
 
   /** True if the pushed bytes end inside a message; valid once `next` has returned false. */

@@ -4,6 +4,7 @@ import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
+import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import {
   frameFlags,
   frameTypes,
@@ -14,6 +15,7 @@ import {
 } from "@dm-env-rpc/tests-processes";
 import { describe, expect, test } from "vitest";
 import { openStream } from "../open/open-stream.ts";
+import { defaultCodecs } from "../stream/call-codecs.ts";
 import { processPath } from "../stream/process-path.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { reachableArrayBuffers } from "../testing/memory.ts";
@@ -76,6 +78,64 @@ describe("requests", () => {
     call.http2.end();
     expect(await served.closed).toBeUndefined();
     expect(served.messages.slice(1).map(nameOf)).toEqual(["next"]);
+  });
+
+  test.each([
+    ["checked while they arrive", {}, frame],
+    [
+      "checked after they were inflated",
+      gzip,
+      (body: Uint8Array) => frame(gzipSync(body, { level: 1 }), 1),
+    ],
+  ])("that are %s leave turns to other streams", async (_how, headers, framed) => {
+    const codecs = { ...defaultCodecs(), request: createArrivingRequestCodec() };
+    const { arriving } = codecs.request;
+    let turn = 0;
+    let isOver = false;
+    const bytesIn: number[] = [];
+    const nextTurn = (): void => {
+      turn += 1;
+      if (!isOver) {
+        setImmediate(nextTurn);
+      }
+    };
+    setImmediate(nextTurn);
+    const request = {
+      ...codecs.request,
+      arriving(size: number) {
+        const message = arriving?.(size);
+        return {
+          add(source: Uint8Array, start: number, end: number) {
+            bytesIn[turn] = (bytesIn[turn] ?? 0) + end - start;
+            return message?.add(source, start, end);
+          },
+        };
+      },
+    };
+    await using server = await serving({ codecs: { ...codecs, request } });
+    await using call = rawCall(server.address, headers);
+    const served = record(await server.next());
+    const step = stepRequest(3_000_000);
+    call.http2.write(framed(bytesOf(step)));
+    await served.seen("message");
+    isOver = true;
+    expect(served.messages.map((message) => message.case)).toEqual(["step"]);
+    expect(bytesIn.reduce((sum, bytes) => sum + bytes, 0)).toBe(bytesOf(step).length);
+    // A burst, and another once node:http2's buffered chunks are read in the same turn.
+    expect(Math.max(...bytesIn.filter((bytes) => bytes > 0))).toBeLessThanOrEqual(8 * 16_384);
+  });
+
+  test("that exceed a limit of the codec once inflated are refused, and later requests are answered", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, gzip);
+    const served = echo(await server.next());
+    const large = gzipSync(Buffer.alloc(3_000_000, Buffer.of(0xa0, 1, 1)), { level: 1 });
+    call.http2.end(Buffer.concat([frame(large, 1), frame(bytesOf(named("next")))]));
+    expect(await served.closed).toBeUndefined();
+    expect(served.messages).toMatchObject([
+      { case: "malformed", value: { message: expect.stringContaining("(limit: maxMessageWork)") } },
+      { case: "joinWorld" },
+    ]);
   });
 
   test("that inflate beyond the limit are refused", async () => {

@@ -19,7 +19,7 @@ import {
 import { UnreadMessages } from "../stream/unread-messages.ts";
 import { AlignmentLearner } from "./alignment.ts";
 import type { BufferPool } from "./buffer-pool.ts";
-import { Deframer } from "./framing.ts";
+import { checkedBytes, Deframer } from "./framing.ts";
 import { inflate, inflatedSize } from "./inflation.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 import { ReadAhead } from "./read-ahead.ts";
@@ -35,6 +35,12 @@ const messagesPerTurn = 256;
 
 /** Maximum number of messages of one chunk that are converted before other streams run: each takes tens of microseconds. */
 const conversionsPerTurn = 16;
+
+/**
+ * Maximum number of chunks that are read before other streams run, inside a message that is checked while it arrives. To
+ * check 64 KiB takes up to 4 ms.
+ */
+const checkedChunksPerBurst = 4;
 
 /** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
@@ -101,6 +107,8 @@ export abstract class Http2MessageStream<
   readonly #maxMessageBytes: number;
   readonly #messageLimit: string | undefined;
   readonly #convert: Conversion | undefined;
+  /** Starts to check a large message. */
+  readonly #arriving: MessageCodec<Received>["arriving"];
   readonly #side: "client" | "server";
   #receiver: StreamReceiver<Received> | undefined;
   /** Borrowed memory of the last assembled step, if the receiver calls `recycle`. */
@@ -111,7 +119,8 @@ export abstract class Http2MessageStream<
   #delivering = false;
   #paused = false;
   #inflating = false;
-  #inflated: Buffer | undefined;
+  /** A message that was inflated, or its refusal. */
+  #inflated: Buffer | Malformed | undefined;
   /** Size of a message that is being inflated, or during whose delivery the receiver paused. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
@@ -143,11 +152,12 @@ export abstract class Http2MessageStream<
     this.#messageLimit = options.messageLimit;
     this.#convert = options.convert;
     this.#side = options.side;
+    this.#arriving = options.convert === undefined ? options.decoder.arriving : undefined;
     this.#deframer = new Deframer(
       options.maxMessageBytes,
       options.pool,
       options.side,
-      options.convert === undefined ? options.decoder.arriving : undefined,
+      this.#arriving,
       options.messageLimit,
     );
     const stream = this;
@@ -374,18 +384,28 @@ export abstract class Http2MessageStream<
         this.#countReadAhead();
         this.http2.pause();
       }
-    } else if (this.http2.readableLength > 0) {
-      // Without a pause, node:http2 would emit all of its buffered chunks in one turn.
-      this.#burst += 1;
-      if (this.#burst >= chunksPerBurst) {
-        this.#burst = 0;
-        this.http2.pause();
-        this.#yield();
-      }
-    } else {
+    } else if (this.#isBurstOver()) {
+      this.#burst = 0;
+      this.http2.pause();
+      this.#yield();
+    } else if (this.http2.readableLength === 0) {
       // Requests the next chunk now. node:stream itself would request it only in a later tick.
       this.http2.read(0);
     }
+  }
+
+  /**
+   * Returns true once a burst of chunks has been read, after which other streams have a turn. Without pauses, node:http2
+   * would emit all of its buffered chunks in one turn, and the chunks of a message that is checked while it arrives could
+   * take tens of milliseconds of it.
+   */
+  #isBurstOver(): boolean {
+    const { isChecking } = this.#deframer;
+    if (!isChecking && this.http2.readableLength === 0) {
+      return false;
+    }
+    this.#burst += 1;
+    return this.#burst >= (isChecking ? checkedChunksPerBurst : chunksPerBurst);
   }
 
   get #queuedBytes(): number {
@@ -463,7 +483,12 @@ export abstract class Http2MessageStream<
       const inflated = this.#inflated;
       if (inflated !== undefined) {
         this.#inflated = undefined;
-        this.#deliverBytes(receiver, inflated, 0, inflated.length);
+        if (inflated instanceof Uint8Array) {
+          this.#deliverBytes(receiver, inflated, 0, inflated.length);
+        } else {
+          deliverRefusal(receiver, inflated);
+          this.#holdIfPaused(0);
+        }
       }
       for (let count = 0; !this.discarding && !this.#isBlocked(); count += 1) {
         const isOver =
@@ -603,19 +628,40 @@ export abstract class Http2MessageStream<
       return;
     }
     inflate(bytes, (result) => {
+      if (this.discarding) {
+        finished();
+      } else if (isDmEnvRpcError(result)) {
+        finished();
+        this.#inflating = false;
+        this.fail(result);
+      } else {
+        this.#checkInflated(result, finished);
+      }
+    });
+  }
+
+  /** Checks an inflated message, if it is large in several turns, and delivers it or its refusal. */
+  #checkInflated(inflated: Buffer, finished: () => void): void {
+    const { length } = inflated;
+    const check = length > checkedBytes ? this.#arriving?.(length) : undefined;
+    let at = 0;
+    const goOn = (): void => {
+      const end = Math.min(at + checkedBytes, length);
+      const refusal = this.discarding ? undefined : check?.add(inflated, at, end);
+      at = end;
+      if (check !== undefined && refusal === undefined && at < length && !this.discarding) {
+        setImmediate(goOn);
+        return;
+      }
       finished();
       this.#inflating = false;
-      if (this.discarding) {
-        return;
+      if (!this.discarding) {
+        // If the receiver has paused in the meantime, the message waits like any other message.
+        this.#inflated = refusal ?? inflated;
+        this.#deliver();
       }
-      if (isDmEnvRpcError(result)) {
-        this.fail(result);
-        return;
-      }
-      // If the receiver has paused in the meantime, the message waits like any other message.
-      this.#inflated = result;
-      this.#deliver();
-    });
+    };
+    goOn();
   }
 
   /** Called after each write, because node:http2 emits "drain" only if 64 KiB or more were waiting. */
