@@ -21,7 +21,7 @@ import { peerOf, peerOfSocket, processProtocolOf } from "./process-call.ts";
 import { refuseCall, refuseForNow, refuseOrigin, unsupportedEncoding } from "./refusals.ts";
 import type { Routes } from "./routes.ts";
 import { type ServerConnection, ServerConnections } from "./server-connections.ts";
-import { type SharedCounts, shareCounts } from "./shared-counts.ts";
+import { type SharedState, shareState } from "./shared-state.ts";
 
 const defaultHost = "127.0.0.1";
 
@@ -42,7 +42,7 @@ const spareSockets = 256;
  */
 export async function listen(options: ListenOptions): Promise<Listener> {
   const limits = listenLimits(options);
-  return await listenOn(options, limits, shareCounts(limits, options.buffered), true);
+  return await listenOn(options, limits, shareState(limits, options.buffered), true);
 }
 
 /**
@@ -53,7 +53,7 @@ export async function listen(options: ListenOptions): Promise<Listener> {
 async function listenOn(
   options: ListenOptions,
   limits: ListenLimits,
-  shared: SharedCounts,
+  shared: SharedState,
   isFirst: boolean,
 ): Promise<Listener> {
   // Clients load this module, too, so the libraries that only a listener needs are imported only here.

@@ -46,7 +46,7 @@ import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } fr
 import type { RefusedRequests } from "./refused-requests.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 import type { ServerConnection } from "./server-connections.ts";
-import type { SharedCalls } from "./shared-counts.ts";
+import type { SharedCalls } from "./shared-state.ts";
 
 /** Options of `createRoutes`. */
 export interface RoutesOptions {

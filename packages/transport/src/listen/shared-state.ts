@@ -23,8 +23,8 @@ const pooledBytes = 8 * 1024 * 1024;
  */
 const callsPerTurn = 16;
 
-/** Counts that the ports of a listener share, so that its limits apply to all ports together. */
-export interface SharedCounts {
+/** State that the ports of a listener share, so that its limits apply to all ports together. */
+export interface SharedState {
   readonly refusals: RefusalCounts;
   readonly buffered: BufferedBytes;
   readonly rates: RequestRates;
@@ -53,7 +53,7 @@ export interface SharedCalls {
 }
 
 /** @param given The account of undelivered bytes, if the listener shares that of its caller. */
-export function shareCounts(limits: ListenLimits, given: BufferedBytes | undefined): SharedCounts {
+export function shareState(limits: ListenLimits, given: BufferedBytes | undefined): SharedState {
   const refusals = new RefusalCounts();
   const buffered = given ?? new BufferedBytes(limits, refusals);
   const sumsNetworks = limits.maxFloodsPerAddress > 0;
