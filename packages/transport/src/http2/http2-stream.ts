@@ -8,6 +8,7 @@ import type {
   ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
 import { prefixBytes } from "../internal/envelope.ts";
+import type { ThreadShare } from "../internal/thread-share.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import {
@@ -23,6 +24,7 @@ import { checkedBytes, Deframer } from "./framing.ts";
 import { inflate, inflatedSize } from "./inflation.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 import { ReadAhead } from "./read-ahead.ts";
+import { BatchedStream, type TurnBatch } from "./turn-batch.ts";
 
 /**
  * Maximum number of messages of one chunk that are delivered before pending messages are written. With many requests in
@@ -36,11 +38,8 @@ const messagesPerTurn = 256;
 /** Maximum number of messages of one chunk that are converted before other streams run: each takes tens of microseconds. */
 const conversionsPerTurn = 16;
 
-/**
- * Maximum number of chunks that are read before other streams run, inside a message that is checked while it arrives. To
- * check 64 KiB takes up to 4 ms.
- */
-const checkedChunksPerBurst = 4;
+/** A chunk of at least this many bytes may take a tenth of a millisecond and more, so it is delivered in a turn. */
+const largeChunkBytes = 8 * 1024;
 
 /** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
@@ -49,6 +48,13 @@ const resumesPerTurn = 64;
 const untakenBytes = 16 * 1024;
 
 type Conversion = (source: Uint8Array, start: number, end: number) => Uint8Array | Malformed;
+
+/** The turns in which large chunks are delivered and checked. To check 64 KiB takes up to 4 ms. */
+export interface ChunkTurns {
+  readonly share: ThreadShare;
+  /** The network of the peer, as `networkOf` returns it. Networks take turns. */
+  readonly network: string;
+}
 
 /** Options that both sides of a gRPC call share. */
 export interface Http2StreamOptions<Received, Sent, Carrier> {
@@ -69,6 +75,10 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly connectionFailure: () => Error | undefined;
   /** Opens an account for the bytes that the stream buffers. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
+  /** Shares the thread among all streams that receive or check large requests. Default: a stream does not wait for others. */
+  readonly turns?: ChunkTurns | undefined;
+  /** Delivers chunks together with those of other streams. Default: each chunk is delivered when it arrives. */
+  readonly batch?: TurnBatch | undefined;
 }
 
 /**
@@ -124,6 +134,8 @@ export abstract class Http2MessageStream<
   /** Size of a message that is being inflated, or during whose delivery the receiver paused. */
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
+  readonly #batched: BatchedStream | undefined;
+  readonly #turns: ChunkTurns | undefined;
   #receivedChunks = 0;
   #readAhead: ReadAhead | undefined;
   #yielding = false;
@@ -160,6 +172,8 @@ export abstract class Http2MessageStream<
       this.#arriving,
       options.messageLimit,
     );
+    this.#turns = options.turns;
+    this.#batched = options.batch && new BatchedStream(options.batch, (): void => this.#deliver());
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {
@@ -186,11 +200,15 @@ export abstract class Http2MessageStream<
     this.http2.on("error", (error: Error) => {
       this.lastError = error;
     });
-    this.http2.on("aborted", () => this.onAborted());
+    this.http2.on("aborted", () => {
+      this.#batched?.deliver();
+      this.onAborted();
+    });
     // Not in `start`: if the peer has sent no message, node:http2 may emit "end" before.
     this.http2.on("end", () => this.onHttp2End());
     this.http2.on("close", () => {
       this.#account?.close();
+      this.#batched?.deliver();
       this.onClosed();
     });
   }
@@ -369,7 +387,11 @@ export abstract class Http2MessageStream<
     }
     this.#receivedChunks += 1;
     this.#deframer.push(chunk);
-    if (!this.#isBlocked()) {
+    if (this.#isBlocked()) {
+      // The chunk waits, too.
+    } else if (chunk.length >= largeChunkBytes || this.#deframer.isChecking) {
+      this.#deliverInTurn();
+    } else if (this.#batched?.waits(chunk.length) !== true) {
       this.#deliver();
     }
     if (chunk.length < pieceBytes && this.#deframer.bodyBytes > chunk.length) {
@@ -396,16 +418,37 @@ export abstract class Http2MessageStream<
 
   /**
    * Returns true once a burst of chunks has been read, after which other streams have a turn. Without pauses, node:http2
-   * would emit all of its buffered chunks in one turn, and the chunks of a message that is checked while it arrives could
-   * take tens of milliseconds of it.
+   * would emit all of its buffered chunks in one turn.
    */
   #isBurstOver(): boolean {
-    const { isChecking } = this.#deframer;
-    if (!isChecking && this.http2.readableLength === 0) {
+    if (this.http2.readableLength === 0) {
       return false;
     }
     this.#burst += 1;
-    return this.#burst >= (isChecking ? checkedChunksPerBurst : chunksPerBurst);
+    return this.#burst >= chunksPerBurst;
+  }
+
+  /** Delivers, unless large chunks have taken too much of this turn: then the stream waits for a later turn. */
+  #deliverInTurn(): void {
+    const turns = this.#turns;
+    if (turns === undefined) {
+      this.#deliver();
+      return;
+    }
+    const { share, network } = turns;
+    const deliver = (): void => {
+      share.count();
+      this.#yielding = false;
+      this.#deliver();
+      share.count();
+    };
+    if (share.isOver) {
+      this.#yielding = true;
+      this.http2.pause(); // All chunks that wait are checked in one turn.
+      share.wait(network, deliver);
+    } else {
+      deliver();
+    }
   }
 
   get #queuedBytes(): number {
@@ -650,7 +693,7 @@ export abstract class Http2MessageStream<
       const refusal = this.discarding ? undefined : check?.add(inflated, at, end);
       at = end;
       if (check !== undefined && refusal === undefined && at < length && !this.discarding) {
-        setImmediate(goOn);
+        this.#later(goOn);
         return;
       }
       finished();
@@ -661,7 +704,25 @@ export abstract class Http2MessageStream<
         this.#deliver();
       }
     };
-    goOn();
+    if (check === undefined) {
+      goOn();
+    } else {
+      this.#later(goOn);
+    }
+  }
+
+  /** Calls a task that checks a part of a large message, in a later turn. */
+  #later(task: () => void): void {
+    if (this.#turns === undefined) {
+      setImmediate(task);
+      return;
+    }
+    const { share, network } = this.#turns;
+    share.count();
+    share.wait(network, () => {
+      task();
+      share.count();
+    });
   }
 
   /** Called after each write, because node:http2 emits "drain" only if 64 KiB or more were waiting. */

@@ -227,6 +227,8 @@ async function listenOn(
         pool,
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
+        batch: shared.batch,
+        turns: { share: shared.chunks, network: connection.buffered.network },
         peer: peerOf(connection, headers),
       }),
     );

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type BufferPool, createBufferPool } from "../http2/buffer-pool.ts";
+import { TurnBatch } from "../http2/turn-batch.ts";
 import { NetworkCounts } from "../internal/network-counts.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import { RequestRates } from "../internal/request-rates.ts";
@@ -31,6 +32,10 @@ export interface SharedState {
   readonly byNetwork: NetworkCounts;
   readonly windows: ConnectionWindows;
   readonly turns: StreamTurns;
+  /** Delivers the small requests of a turn together. */
+  readonly batch: TurnBatch;
+  /** Delivers and checks large requests in turns. */
+  readonly chunks: ThreadShare;
   /** Sums the floods of each network; undefined if floods are not limited. */
   readonly floods: NetworkFloods<FloodingConnection> | undefined;
   readonly refusedRequests: RefusedRequests;
@@ -64,6 +69,8 @@ export function shareState(limits: ListenLimits, given: BufferedBytes | undefine
     byNetwork: new NetworkCounts(),
     windows: new ConnectionWindows(),
     turns: new StreamTurns(),
+    batch: new TurnBatch(),
+    chunks: new ThreadShare(),
     floods: sumsNetworks ? new NetworkFloods() : undefined,
     refusedRequests: new RefusedRequests(sumsNetworks),
     calls: {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createBufferPool } from "../http2/buffer-pool.ts";
 import { GrpcClientStream } from "../http2/grpc-client-stream.ts";
+import { TurnBatch } from "../http2/turn-batch.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { type Address, parseAddress, requestUrl } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
@@ -16,6 +17,9 @@ const isBun = "bun" in process.versions;
 
 /** Bytes of unused buffers for large requests that a stream keeps. */
 const pooledBytes = 2 * 1024 * 1024;
+
+/** Shared by all connections of a thread, because they share its event loop. */
+const batch = new TurnBatch();
 
 /**
  * Opens a Process stream over a new connection, with gRPC or over a WebSocket.
@@ -58,6 +62,7 @@ export async function openStream(
     connectionFailure: connection.failure,
     address: parsed.authority,
     cancel: () => controller.abort(),
+    batch,
   });
   http2.once("close", () => connection.close());
   return openedStream(stream, parsed, connection.disconnect);
