@@ -109,9 +109,11 @@ export class Deframer {
     return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
   }
 
-  /** Bytes of an incomplete message that have arrived, without its prefix; 0 between messages. */
-  get bodyBytes(): number {
-    return this.#bodyLength + this.#droppedBytes;
+  /** Returns true if a chunk of `length` bytes that is pushed next neither begins nor completes a message. */
+  isInsideBody(length: number): boolean {
+    const bodyBytes = this.#bodyBytes;
+    const waiting = this.#chunk.length - this.#at + this.#waitingBytes;
+    return bodyBytes > 0 && bodyBytes + waiting + length < this.#bodySize;
   }
 
   /** True inside a large message that is checked while it arrives. */
@@ -302,9 +304,14 @@ export class Deframer {
     return true;
   }
 
+  /** Bytes of an incomplete message that have arrived, without its prefix; 0 between messages. */
+  get #bodyBytes(): number {
+    return this.#bodyLength + this.#droppedBytes;
+  }
+
   /** Position in the chunk up to which its bytes belong to the message. */
   get #bodyEnd(): number {
-    return Math.min(this.#chunk.length, this.#at + this.#bodySize - this.bodyBytes);
+    return Math.min(this.#chunk.length, this.#at + this.#bodySize - this.#bodyBytes);
   }
 
   /** Checks the bytes of the message in the chunk; after a refusal, drops all bytes of the message. */
@@ -327,7 +334,7 @@ export class Deframer {
     const end = this.#bodyEnd;
     this.#droppedBytes += end - this.#at;
     this.#at = end;
-    if (this.bodyBytes === this.#bodySize) {
+    if (this.#bodyBytes === this.#bodySize) {
       this.#isInBody = false;
       this.#droppedBytes = 0;
     }

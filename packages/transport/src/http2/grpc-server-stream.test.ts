@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { constants } from "node:http2";
+import { constants, type OutgoingHttpHeaders } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { createArrivingRequestCodec, type ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import {
   frameFlags,
   frameTypes,
@@ -14,16 +14,18 @@ import {
   settingsFrame,
 } from "@dm-env-rpc/tests-processes";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { openStream } from "../open/open-stream.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
+import type { ServerStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { errorOf } from "../testing/error-of.ts";
 import { reachableArrayBuffers } from "../testing/memory.ts";
 import { answered, named, nameOf, stepRequest, stepResponse } from "../testing/messages.ts";
-import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
+import { bytesOf, frame, type RawCall, rawCall } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
-import { record } from "../testing/recorder.ts";
-import { echo, serving } from "../testing/serving.ts";
+import { type Recorder, record } from "../testing/recorder.ts";
+import { echo, type Serving, serving } from "../testing/serving.ts";
 
 const gzip = { "grpc-encoding": "gzip" };
 
@@ -90,57 +92,63 @@ describe("requests", () => {
   ])(
     "that are %s leave turns to other streams, also if several streams send them",
     async (_how, headers, framed) => {
-      const codecs = { ...defaultCodecs(), request: createArrivingRequestCodec() };
-      const { arriving } = codecs.request;
-      let turn = 0;
-      let isOver = false;
-      /** Checked parts and bytes, by turn. */
-      const partsIn: number[] = [];
-      let checkedBytes = 0;
-      const nextTurn = (): void => {
-        turn += 1;
-        if (!isOver) {
-          setImmediate(nextTurn);
-        }
-      };
-      setImmediate(nextTurn);
-      const request = {
-        ...codecs.request,
-        arriving(size: number) {
-          const message = arriving?.(size);
-          return {
-            add(source: Uint8Array, start: number, end: number) {
-              partsIn[turn] = (partsIn[turn] ?? 0) + 1;
-              checkedBytes += end - start;
-              const untilMs = performance.now() + 3;
-              while (performance.now() < untilMs) {
-                // Takes more than the time that large requests have in a turn.
-              }
-              return message?.add(source, start, end);
-            },
-          };
-        },
-      };
-      await using server = await serving({ codecs: { ...codecs, request } });
+      const checks = slowChecks();
+      await using server = await serving({ codecs: checks.codecs });
       const step = stepRequest(1_000_000);
-      const calls = await Promise.all(
-        [1, 2, 3].map(async () => {
-          const call = rawCall(server.address, headers);
-          onTestFinished(() => call[Symbol.asyncDispose]());
-          return { call, served: record(await server.next()) };
-        }),
-      );
+      const calls = await callsOf(server, 3, headers);
       for (const { call } of calls) {
         call.http2.write(framed(bytesOf(step)));
       }
       await Promise.all(calls.map(({ served }) => served.seen("message")));
-      isOver = true;
       expect(calls.map(({ served }) => served.messages[0]?.case)).toEqual(["step", "step", "step"]);
-      expect(checkedBytes).toBe(3 * bytesOf(step).length);
-      // The turns of this test and those of the listener do not begin at the same time.
-      expect(Math.max(...partsIn.filter((parts) => parts > 0))).toBeLessThanOrEqual(2);
+      expect(checks.bytes()).toBe(3 * bytesOf(step).length);
+      expect(checks.mostInTurn()).toBeLessThanOrEqual(2);
     },
   );
+
+  test("that waited while their streams were paused are checked in turns", async () => {
+    const checks = slowChecks();
+    await using server = await serving({ codecs: checks.codecs });
+    const calls = await callsOf(server, 4);
+    for (const { call, stream } of calls) {
+      stream.pause();
+      call.http2.write(frame(bytesOf(stepRequest(1_000_000))).subarray(0, 40_000));
+      await new Promise((resolve) => call.session.ping(resolve));
+    }
+    for (const { stream } of calls) {
+      stream.resume();
+    }
+    await expect.poll(() => checks.bytes()).toBe(4 * (40_000 - 5));
+    // At most the three chunks of one stream, and those of the next, whose turn began in the same turn of this test.
+    expect(checks.mostInTurn()).toBeLessThanOrEqual(6);
+  });
+
+  test("that wait for a turn are counted with what is read ahead, also if the receiver then pauses", async () => {
+    const checks = slowChecks();
+    const buffered = new BufferedBytes({
+      maxBufferedBytes: 2 ** 30,
+      maxBufferedBytesPerConnection: 2 ** 30,
+      stalledMessageMs: 0,
+    });
+    onTestFinished(() => buffered.stop());
+    await using server = await serving({ codecs: checks.codecs, buffered });
+    await using busy = rawCall(server.address);
+    record(await server.next());
+    busy.http2.write(frame(bytesOf(stepRequest(8_000_000))));
+    await expect.poll(() => checks.bytes()).toBeGreaterThan(0);
+    await using peer = rawPeer(server.listener.port);
+    peer.write(startOfCall);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    const dataOf = (bytes: Uint8Array): Buffer => http2Frame(frameTypes.data, 0, 1, bytes);
+    peer.write(dataOf(Buffer.alloc(12_000, frame(bytesOf(named("a"))))));
+    await served.seen("message");
+    await busy[Symbol.asyncDispose]();
+    await expect.poll(() => server.listener.streams).toBe(1);
+    const tiny = dataOf(Buffer.alloc(9));
+    peer.write(Buffer.alloc(2_000 * tiny.length, tiny));
+    await expect.poll(() => buffered.bytes, { timeout: 10_000 }).toBeGreaterThan(2_000 * 200);
+  });
 
   test("that exceed a limit of the codec once inflated are refused, and later requests are answered", async () => {
     await using server = await serving();
@@ -641,3 +649,71 @@ describe("the end", () => {
     expect(stream.send(answered("too late"))).toBe(true);
   });
 });
+
+/** Codecs whose checks of large requests take longer than the time that these have in a turn. */
+function slowChecks() {
+  const codecs = { ...defaultCodecs(), request: createArrivingRequestCodec() };
+  const { arriving } = codecs.request;
+  let turn = 0;
+  let bytes = 0;
+  /** Number of checked parts, by turn. */
+  const partsIn: number[] = [];
+  let isOver = false;
+  const nextTurn = (): void => {
+    turn += 1;
+    if (!isOver) {
+      setImmediate(nextTurn);
+    }
+  };
+  setImmediate(nextTurn);
+  onTestFinished(() => {
+    isOver = true;
+  });
+  return {
+    codecs: {
+      ...codecs,
+      request: {
+        ...codecs.request,
+        arriving(size: number) {
+          const message = arriving?.(size);
+          return {
+            add(source: Uint8Array, start: number, end: number) {
+              partsIn[turn] = (partsIn[turn] ?? 0) + 1;
+              bytes += end - start;
+              const untilMs = performance.now() + 3;
+              while (performance.now() < untilMs) {
+                // Busy.
+              }
+              return message?.add(source, start, end);
+            },
+          };
+        },
+      },
+    },
+    bytes: () => bytes,
+    /** The turns of this count and those of the listener do not begin at the same time. */
+    mostInTurn: () => Math.max(...partsIn.filter((parts) => parts > 0)),
+  };
+}
+
+interface Call {
+  readonly call: RawCall;
+  readonly stream: ServerStream;
+  readonly served: Recorder<ProcessRequest>;
+}
+
+/** Makes calls of Process on connections of their own. */
+async function callsOf(
+  server: Serving,
+  count: number,
+  headers?: OutgoingHttpHeaders,
+): Promise<Call[]> {
+  const calls: Call[] = [];
+  for (let i = 0; i < count; i++) {
+    const call = rawCall(server.address, headers);
+    onTestFinished(() => call[Symbol.asyncDispose]());
+    const stream = await server.next();
+    calls.push({ call, stream, served: record(stream) });
+  }
+  return calls;
+}

@@ -150,7 +150,11 @@ export abstract class Http2MessageStream<
 
   readonly #goOn = (): void => {
     this.#yielding = false;
-    this.#deliver();
+    if (this.#deframer.isChecking || this.#deframer.bufferedBytes >= largeChunkBytes) {
+      this.#deliverInTurn();
+    } else {
+      this.#deliver();
+    }
   };
 
   constructor(options: Http2StreamOptions<Received, Sent, Carrier>) {
@@ -200,16 +204,12 @@ export abstract class Http2MessageStream<
     this.http2.on("error", (error: Error) => {
       this.lastError = error;
     });
-    this.http2.on("aborted", () => {
-      this.#batched?.deliver();
-      this.onAborted();
-    });
+    this.http2.on("aborted", () => this.#deliverBefore(() => this.onAborted()));
     // Not in `start`: if the peer has sent no message, node:http2 may emit "end" before.
     this.http2.on("end", () => this.onHttp2End());
     this.http2.on("close", () => {
       this.#account?.close();
-      this.#batched?.deliver();
-      this.onClosed();
+      this.#deliverBefore(() => this.onClosed());
     });
   }
 
@@ -370,6 +370,15 @@ export abstract class Http2MessageStream<
     this.#account?.countWritten();
   }
 
+  /** Delivers a chunk that waits for the end of the turn before the end of the stream. */
+  #deliverBefore(end: () => void): void {
+    try {
+      this.#batched?.deliver();
+    } finally {
+      end();
+    }
+  }
+
   /** Returns true if the stream may buffer more messages for its peer. */
   #hasRoom(): boolean {
     const unread = this.#outbox.bytes + this.http2.writableLength;
@@ -386,6 +395,7 @@ export abstract class Http2MessageStream<
       return;
     }
     this.#receivedChunks += 1;
+    const isPiece = chunk.length < pieceBytes && this.#deframer.isInsideBody(chunk.length);
     this.#deframer.push(chunk);
     if (this.#isBlocked()) {
       // The chunk waits, too.
@@ -394,7 +404,7 @@ export abstract class Http2MessageStream<
     } else if (this.#batched?.waits(chunk.length) !== true) {
       this.#deliver();
     }
-    if (chunk.length < pieceBytes && this.#deframer.bodyBytes > chunk.length) {
+    if (isPiece) {
       this.#countPiece();
     }
     if (this.#isBlocked()) {
@@ -444,7 +454,10 @@ export abstract class Http2MessageStream<
     };
     if (share.isOver) {
       this.#yielding = true;
-      this.http2.pause(); // All chunks that wait are checked in one turn.
+      this.#deframer.release();
+      // All chunks that wait are checked in one turn. The receiver may pause in that turn, before the stream is read again.
+      this.#countReadAhead();
+      this.http2.pause();
       share.wait(network, deliver);
     } else {
       deliver();

@@ -199,7 +199,6 @@ test.each([
   async (_, last, reason) => {
     const batch = new TurnBatch();
     await switchOn(batch);
-    batched(batch, 8);
     const codec = createResponseCodec();
     const message = answered("goodbye");
     const bytes = Buffer.alloc(codec.size(message));
