@@ -83,15 +83,17 @@ describe("requests", () => {
   });
 
   test.each([
-    ["checked while they arrive", {}, frame],
+    // The first chunk of each message does not wait.
+    ["checked while they arrive", {}, frame, 4],
     [
       "checked after they were inflated",
       gzip,
       (body: Uint8Array) => frame(gzipSync(body, { level: 1 }), 1),
+      2,
     ],
   ])(
     "that are %s leave turns to other streams, also if several streams send them",
-    async (_how, headers, framed) => {
+    async (_how, headers, framed, most) => {
       const checks = slowChecks();
       await using server = await serving({ codecs: checks.codecs });
       const step = stepRequest(1_000_000);
@@ -102,7 +104,7 @@ describe("requests", () => {
       await Promise.all(calls.map(({ served }) => served.seen("message")));
       expect(calls.map(({ served }) => served.messages[0]?.case)).toEqual(["step", "step", "step"]);
       expect(checks.bytes()).toBe(3 * bytesOf(step).length);
-      expect(checks.mostInTurn()).toBeLessThanOrEqual(2);
+      expect(checks.mostInTurn()).toBeLessThanOrEqual(most);
     },
   );
 

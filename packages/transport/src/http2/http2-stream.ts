@@ -38,8 +38,8 @@ const messagesPerTurn = 256;
 /** Maximum number of messages of one chunk that are converted before other streams run: each takes tens of microseconds. */
 const conversionsPerTurn = 16;
 
-/** A chunk of at least this many bytes may take a tenth of a millisecond and more, so it is delivered in a turn. */
-const largeChunkBytes = 8 * 1024;
+/** If at least this many bytes wait for a stream that goes on, they may be the start of a large message: they wait for a turn. */
+const largeBytes = 8 * 1024;
 
 /** If each message causes a pause and a resume, at most this many messages are delivered before other streams run. */
 const resumesPerTurn = 64;
@@ -150,7 +150,7 @@ export abstract class Http2MessageStream<
 
   readonly #goOn = (): void => {
     this.#yielding = false;
-    if (this.#deframer.isChecking || this.#deframer.bufferedBytes >= largeChunkBytes) {
+    if (this.#deframer.isChecking || this.#deframer.bufferedBytes >= largeBytes) {
       this.#deliverInTurn();
     } else {
       this.#deliver();
@@ -399,7 +399,7 @@ export abstract class Http2MessageStream<
     this.#deframer.push(chunk);
     if (this.#isBlocked()) {
       // The chunk waits, too.
-    } else if (chunk.length >= largeChunkBytes || this.#deframer.isChecking) {
+    } else if (this.#deframer.isChecking) {
       this.#deliverInTurn();
     } else if (this.#batched?.waits(chunk.length) !== true) {
       this.#deliver();
@@ -438,7 +438,7 @@ export abstract class Http2MessageStream<
     return this.#burst >= chunksPerBurst;
   }
 
-  /** Delivers, unless large chunks have taken too much of this turn: then the stream waits for a later turn. */
+  /** Delivers, unless the checks of large requests have taken too much of this turn: then the stream waits for a later turn. */
   #deliverInTurn(): void {
     const turns = this.#turns;
     if (turns === undefined) {
