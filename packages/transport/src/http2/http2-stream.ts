@@ -49,8 +49,8 @@ const untakenBytes = 16 * 1024;
 
 type Conversion = (source: Uint8Array, start: number, end: number) => Uint8Array | Malformed;
 
-/** The turns in which large chunks are delivered and checked. To check 64 KiB takes up to 4 ms. */
-export interface ChunkTurns {
+/** The turns in which large requests are checked. To check 64 KiB takes up to 4 ms. */
+export interface CheckTurns {
   readonly share: ThreadShare;
   /** The network of the peer, as `networkOf` returns it. Networks take turns. */
   readonly network: string;
@@ -75,8 +75,8 @@ export interface Http2StreamOptions<Received, Sent, Carrier> {
   readonly connectionFailure: () => Error | undefined;
   /** Opens an account for the bytes that the stream buffers. Default: none. */
   readonly openAccount?: ((holder: ByteHolder) => ByteAccount) | undefined;
-  /** Shares the thread among all streams that receive or check large requests. Default: a stream does not wait for others. */
-  readonly turns?: ChunkTurns | undefined;
+  /** Shares the thread among all streams that check large requests. Default: a stream does not wait for others. */
+  readonly turns?: CheckTurns | undefined;
   /** Delivers chunks together with those of other streams. Default: each chunk is delivered when it arrives. */
   readonly batch?: TurnBatch | undefined;
 }
@@ -135,7 +135,7 @@ export abstract class Http2MessageStream<
   #heldBytes = 0;
   readonly #account: ByteAccount | undefined;
   readonly #batched: BatchedStream | undefined;
-  readonly #turns: ChunkTurns | undefined;
+  readonly #turns: CheckTurns | undefined;
   #receivedChunks = 0;
   #readAhead: ReadAhead | undefined;
   #yielding = false;

@@ -228,7 +228,7 @@ async function listenOn(
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
         batch: shared.batch,
-        turns: { share: shared.chunks, network: connection.buffered.network },
+        turns: { share: shared.checks, network: connection.buffered.network },
         peer: peerOf(connection, headers),
       }),
     );

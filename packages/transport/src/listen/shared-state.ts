@@ -34,8 +34,8 @@ export interface SharedState {
   readonly turns: StreamTurns;
   /** Delivers the small requests of a turn together. */
   readonly batch: TurnBatch;
-  /** Delivers and checks large requests in turns. */
-  readonly chunks: ThreadShare;
+  /** Shares the thread among the checks of large requests. */
+  readonly checks: ThreadShare;
   /** Sums the floods of each network; undefined if floods are not limited. */
   readonly floods: NetworkFloods<FloodingConnection> | undefined;
   readonly refusedRequests: RefusedRequests;
@@ -70,7 +70,7 @@ export function shareState(limits: ListenLimits, given: BufferedBytes | undefine
     windows: new ConnectionWindows(),
     turns: new StreamTurns(),
     batch: new TurnBatch(),
-    chunks: new ThreadShare(),
+    checks: new ThreadShare(),
     floods: sumsNetworks ? new NetworkFloods() : undefined,
     refusedRequests: new RefusedRequests(sumsNetworks),
     calls: {
