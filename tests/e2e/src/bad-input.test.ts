@@ -62,10 +62,10 @@ interface Cost {
 
 const usual: Cost = { growth: 80, slowdown: 12 };
 
-/** Attacks with a higher allowance: buffered or incomplete messages, and 1.7 GB that this process sends. */
+/** Attacks with a higher allowance: buffered or incomplete messages, and 580 MB that this process sends. */
 const costs: Readonly<Record<string, Cost>> = {
   "100 requests of 60 MiB, 60 KB of gzip each, behind a step that waits": { ...usual, growth: 192 },
-  "30 streams that send 58 of 60 MiB and stall": { growth: 384, slowdown: 60 },
+  "10 streams that send 58 of 60 MiB and stall": { growth: 384, slowdown: 60 },
 };
 
 describe("a server that is sent", () => {
