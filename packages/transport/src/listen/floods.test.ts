@@ -152,6 +152,46 @@ test("connections that open and reset streams until HTTP/2 fails count as floods
   await (await opening).close();
 });
 
+/** Opens 250 streams on a connection, and closes the connection once all are served, or once it waits. */
+async function abandonStreams(server: Serving): Promise<void> {
+  const { listener } = server;
+  await using peer = rawPeer(listener.port);
+  const opened = headersOfCall(processPath);
+  const calls = Array.from({ length: 250 }, (_, i) =>
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, 2 * i + 1, opened),
+  );
+  peer.write(preface, emptySettings, ...calls);
+  await until(() => listener.streams === 250 || listener.refusals.has("maxFloodsPerAddress"));
+}
+
+test("connections that open streams and abandon them without pause count as floods", async () => {
+  await using server = await serving({ onStream: echo, maxFloodsPerAddress });
+  let abandoned = 0;
+  while (!server.listener.refusals.has("maxFloodsPerAddress")) {
+    await abandonStreams(server);
+    await until(() => server.listener.streams === 0);
+    abandoned += 1;
+  }
+  expect(abandoned).toBeGreaterThan(4);
+  await using late = await openStream(server.address);
+  const player = record(late);
+  late.send(named("patient"));
+  await player.seen("message");
+});
+
+test("clients that are killed with 1,000 streams do not count as floods", async () => {
+  await using server = await serving({ onStream: echo, maxFloodsPerAddress });
+  for (let client = 0; client < 4; client++) {
+    await abandonStreams(server);
+    await until(() => server.listener.streams === 0);
+  }
+  await using open = await openStream(server.address);
+  const player = record(open);
+  open.send(named("at once"));
+  await player.seen("message");
+  expect(server.listener.refusals.get("maxFloodsPerAddress")).toBeUndefined();
+});
+
 test("agents whose last GOAWAY names their own stream, as that of grpc-go does, do not count as floods", async () => {
   await using server = await serving({ maxFloodsPerAddress });
   const goAway = http2Frame(frameTypes.goAway, 0, 0, Buffer.of(0, 0, 0, 1, 0, 0, 0, 0));

@@ -180,7 +180,6 @@ async function listenOn(
       return;
     }
     connection.streamOpened(http2);
-    http2.once("close", connection.streamClosed);
     connection.startStream(http2, () => startStream(http2, headers, rawHeaders, connection));
   };
   const startStream = (

@@ -18,6 +18,8 @@ interface Network<Connection> {
  * streams. So a peer cannot flood over many connections that each send a little less than a flood.
  */
 export class NetworkFloods<Connection> {
+  /** True if a network may soon flood: it had spent a sixteenth of its limit or more at the last check. */
+  isAlert = false;
   readonly #networks = new Map<string, Network<Connection>>();
   #checkedAtMs = 0;
 
@@ -45,12 +47,14 @@ export class NetworkFloods<Connection> {
     this.#checkedAtMs = nowMs;
     const forgiven = (elapsedMs / 1_000) * otherBytesPerSecond;
     const ended: Connection[] = [];
+    this.isAlert = false;
     for (const [network, sums] of this.#networks) {
       let fresh = 0;
       for (const bytes of sums.fresh.values()) {
         fresh += bytes;
       }
       sums.spent = Math.max(0, sums.spent + fresh - forgiven);
+      this.isAlert ||= sums.spent >= otherBytes / 16;
       if (sums.spent > otherBytes) {
         for (const [connection, bytes] of [...sums.fresh].sort(([, a], [, b]) => b - a)) {
           if (fresh <= forgiven) {

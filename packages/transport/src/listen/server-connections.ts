@@ -51,6 +51,21 @@ const suspectOtherBytes = 256 * 1024;
 /** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
 const refusedStreamBytes = 4 * 1024;
 
+/**
+ * A stream counts as abandoned if its peer ends it this soon, by a reset or by closing the connection. Clients that open
+ * streams and abandon them without pause take as much time as clients that use them, and more memory.
+ */
+const abandonedWithinMs = 1_000;
+
+/** Codes of the streams that end normally, or that this side ends because of a limit. */
+const ownCodes: ReadonlySet<number> = new Set([
+  constants.NGHTTP2_NO_ERROR,
+  constants.NGHTTP2_ENHANCE_YOUR_CALM,
+]);
+
+/** For its network, an abandoned stream counts as this many other bytes: about the memory that it takes until it is collected. */
+const abandonedStreamBytes = 16 * 1024;
+
 /** A connection that breaks HTTP/2 counts as a flood if more of its streams than this were reset before they started. */
 const mostCanceled = 256;
 
@@ -86,13 +101,12 @@ export interface ServerConnection {
   readonly buffered: ConnectionBytes;
   /** Returns the error once the connection is lost. */
   failure(): Error | undefined;
-  /** Counts a stream as open until `streamClosed`, and counts the DATA that it receives. */
+  /** Counts a stream as open until it closes, and counts the DATA that it receives. */
   streamOpened(http2: ServerHttp2Stream): void;
   /** Calls `begin` when it is the stream's turn. Drops a stream that is reset before. */
   startStream: ConnectionTurns["start"];
   /** Counts an open stream as refused. A connection with thousands of refused streams is ended. */
   streamRefused(http2: ServerHttp2Stream): void;
-  streamClosed(): void;
 }
 
 /** A connection that is ended if the connections of its network flood together. */
@@ -153,6 +167,8 @@ interface Entry extends ServerConnection, FloodingConnection {
   /** Returns for how long the connection has not been read so far (`ConnectionTurns.stoppedMs`). */
   readonly stoppedMs: () => number;
   lost: Error | undefined;
+  /** True once the connection has counted as a flood. */
+  isFlood: boolean;
   /** True once a timer is set that resets the socket if the peer leaves its side open. */
   ending: boolean;
   /** Closes the socket with a reset. */
@@ -221,6 +237,7 @@ export class ServerConnections {
       stoppedMsAtPing: 0,
       stoppedMs: turns.stoppedMs,
       lost: undefined,
+      isFlood: false,
       ending: false,
       // node:http2 binds the methods of a session's socket to the real socket, so this also works once the session has
       // released the socket.
@@ -238,6 +255,16 @@ export class ServerConnections {
         entry.newestId = http2.id ?? entry.newestId;
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
+        const openedAtMs = performance.now();
+        http2.once("close", () => {
+          if (!session.destroyed) {
+            entry.streams -= 1;
+          }
+          const wasCut = !ownCodes.has(http2.rstCode);
+          if (wasCut && performance.now() - openedAtMs < abandonedWithinMs) {
+            this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes);
+          }
+        });
       },
       startStream: (http2, begin) =>
         turns.start(http2, () => {
@@ -253,11 +280,6 @@ export class ServerConnections {
         }
       },
       endFlood: () => this.#endFlood(entry),
-      streamClosed: () => {
-        if (!session.destroyed) {
-          entry.streams -= 1;
-        }
-      },
     };
     this.#entries.set(session, entry);
     const uncount = this.#limits.byNetwork.add(address);
@@ -270,7 +292,7 @@ export class ServerConnections {
       entry.lost ??= lostConnection(address, error);
       this.#limits.onError(entry.lost);
       if (isViolation(error, entry, this.#limits.maxStreamsPerConnection)) {
-        this.#limits.onFlood(address);
+        this.#countFlood(entry);
       }
     });
     let goaways = 0;
@@ -378,9 +400,14 @@ export class ServerConnections {
     for (const connection of floods?.check(nowMs) ?? []) {
       connection.endFlood();
     }
+    if (floods?.isAlert === true) {
+      this.#alertUntilMs = nowMs + alertMs;
+    }
   }
 
+  /** Ends a connection as a flood. One that its peer has closed still counts as a flood of its address. */
   #endFlood(entry: Entry): void {
+    this.#countFlood(entry);
     if (entry.session.destroyed) {
       return;
     }
@@ -389,8 +416,14 @@ export class ServerConnections {
       `connection of ${entry.address} ended: expected messages, received too many other frames or calls that were refused`,
       { origin: "connection" },
     );
-    this.#limits.onFlood(entry.address);
     this.#end(entry, entry.lost, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  #countFlood(entry: Entry): void {
+    if (!entry.isFlood) {
+      entry.isFlood = true;
+      this.#limits.onFlood(entry.address);
+    }
   }
 
   /**
