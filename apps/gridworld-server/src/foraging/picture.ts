@@ -20,11 +20,7 @@ import { agentTile, emptyTile, foodTile, type Tile, tileSide, writeLevel } from 
  * On a cell that two agents share, the agent that joined later is drawn, with the other's colour in its corners.
  */
 export function drawPicture(out: Uint8Array, board: Board, foragers: readonly Forager[]): void {
-  for (let row = 0; row < board.height; row++) {
-    for (let col = 0; col < board.width; col++) {
-      drawTile(out, board.width, row, col, emptyTile, ground, groundEdge, groundEdge);
-    }
-  }
+  drawGround(out, board);
   for (const { row, col, level } of board.food) {
     if (level === 0) {
       continue;
@@ -50,6 +46,17 @@ export function highlightForager(
     if (self.onBoard && isOn(forager, self.row, self.col)) {
       drawForager(out, board, foragers, forager, highlight);
     }
+  }
+}
+
+/** Draws empty tiles. Each row of tiles is a copy of the first one. */
+function drawGround(out: Uint8Array, { height, width }: Board): void {
+  for (let col = 0; col < width; col++) {
+    drawTile(out, width, 0, col, emptyTile, ground, groundEdge, groundEdge);
+  }
+  const rowBytes = width * tileSide * tileSide * 3;
+  for (let row = 1; row < height; row++) {
+    out.copyWithin(row * rowBytes, 0, rowBytes);
   }
 }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+import { availableParallelism } from "node:os";
 import { promisify } from "node:util";
 import { crc32, deflate, deflateSync } from "node:zlib";
 import type { Tensor } from "@dm-env-rpc/tensor-codec";
 import { assemble, layOut } from "./png-file.ts";
+import { Slots } from "./slots.ts";
+
+/** Slots of the pictures that are compressed at the same time. They leave one core to the event loop. */
+const slots = new Slots(Math.max(1, availableParallelism() - 1));
 
 /**
  * Encodes a picture as a PNG file: a uint8 tensor of shape [height, width, channels] with 1 (grey),
@@ -24,7 +29,9 @@ export function encodePng(picture: Tensor): Uint8Array<ArrayBuffer> {
  */
 export function encodePngBeside(picture: Tensor): Promise<Uint8Array<ArrayBuffer>> {
   const { header, rows } = layOut(picture);
-  return deflateBeside(rows, { level: 1 }).then((pixels) => assemble(header, pixels, crc32));
+  return slots
+    .run(() => deflateBeside(rows, { level: 1 }))
+    .then((pixels) => assemble(header, pixels, crc32));
 }
 
 const deflateBeside = promisify<Uint8Array, { level: number }, Buffer>(deflate);
