@@ -62,12 +62,13 @@ describe("the picture", () => {
     for (const agent of agents) {
       world.rgb(agent);
     }
-    expect(tiles).toHaveBeenCalledTimes(2 * 4);
+    const columns = 4;
+    expect(tiles).toHaveBeenCalledTimes(columns);
     play(world, "none", "none");
     for (const agent of agents) {
       world.rgb(agent);
     }
-    expect(tiles).toHaveBeenCalledTimes(2 * (2 * 4));
+    expect(tiles).toHaveBeenCalledTimes(2 * columns);
   });
 
   it("changes when food is loaded", () => {

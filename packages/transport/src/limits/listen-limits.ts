@@ -64,6 +64,11 @@ export class ListenLimitTable {
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
+   * Bytes of one request over a WebSocket. Unlike a request over HTTP/2, it is unmasked and checked in one turn of the
+   * event loop, which takes about 3 ms for each MiB. Default 4 MiB.
+   */
+  readonly maxWebSocketRequestBytes: Limit = { default: 4 * 1024 * 1024, unit: "bytes" };
+  /**
    * Undelivered bytes of all streams and calls: messages that are incomplete, are being inflated, wait behind a
    * request, or are not read by their peer. The requests of a stream wait while 256 KiB of its responses are unread;
    * while more than a quarter of the limit is in use, they wait while 16 KiB are unread. Above the limit, a stream of the

@@ -26,7 +26,10 @@ import { refusedOrigin, unknownPath } from "./refusals.ts";
 /** Options of `acceptWebSockets`. */
 export interface WebSocketOptions {
   readonly codecs: CallCodecs;
-  readonly maxMessageBytes: number;
+  /** Maximum size of a request of Process, in bytes. */
+  readonly maxRequestBytes: number;
+  /** Name of the limit that sets `maxRequestBytes`. */
+  readonly requestLimit: string;
   /**
    * Interval of the pings to each WebSocket, in ms. A WebSocket is closed if it has not answered a ping when the next
    * ping is due. 0 disables pings.
@@ -79,17 +82,18 @@ export interface WebSockets {
  * the HTTP status of a failed upgrade.
  */
 export function acceptWebSockets(options: WebSocketOptions): WebSockets {
-  const { codecs, maxMessageBytes, onError } = options;
+  const { codecs, maxRequestBytes, requestLimit, onError } = options;
   const processes: Acceptor = {
     subprotocol,
-    maxMessageBytes,
+    maxMessageBytes: maxRequestBytes,
     accept(socket, peer, webSocket) {
       const stream = new WebSocketStream({
         socket,
         side: "server",
         decoder: codecs.request,
         encoder: codecs.response,
-        maxMessageBytes,
+        maxMessageBytes: maxRequestBytes,
+        messageLimit: requestLimit,
         peerName: `the client at ${peer.address}`,
         openAccount: (holder) => options.buffered.open(connectionBytes(peer.address), holder),
       });

@@ -101,6 +101,10 @@ async function listenOn(
   const requestLimit =
     limits.maxConnectRequestBytes < maxMessageBytes ? "maxConnectRequestBytes" : "maxMessageBytes";
   const maxRequestBytes = limits[requestLimit];
+  const webSocketLimit =
+    limits.maxWebSocketRequestBytes < maxMessageBytes
+      ? "maxWebSocketRequestBytes"
+      : "maxMessageBytes";
   const handler = createProcessHandler({
     codecs,
     onStream: options.onStream,
@@ -111,7 +115,8 @@ async function listenOn(
   });
   const webSockets = acceptWebSockets({
     codecs,
-    maxMessageBytes,
+    maxRequestBytes: limits[webSocketLimit],
+    requestLimit: webSocketLimit,
     pingIntervalMs,
     buffered,
     isAllowed,

@@ -68,7 +68,11 @@ async function over(
   options: PairOptions = {},
 ): Promise<Pair> {
   const { metadata, maxMessageBytes = 64 * 1024 * 1024, maxResponseBytes } = options;
-  const serve = await serving({ maxMessageBytes, maxConnectRequestBytes: maxMessageBytes });
+  const serve = await serving({
+    maxMessageBytes,
+    maxConnectRequestBytes: maxMessageBytes,
+    maxWebSocketRequestBytes: maxMessageBytes,
+  });
   const client = await open(serve.address, { metadata, maxMessageBytes: maxResponseBytes });
   // Opening a call over HTTP/2 sends its headers, so the server accepts the stream before any message.
   const server = await serve.next();

@@ -92,6 +92,8 @@ export interface WebSocketStreamOptions<Received, Sent> {
   readonly decoder: Pick<MessageCodec<Received>, "read">;
   readonly encoder: Encoder<Sent>;
   readonly maxMessageBytes: number;
+  /** Name of the limit that sets `maxMessageBytes`. Default: that name. */
+  readonly messageLimit?: string | undefined;
   /** Name of the other side in errors: "the client at …" or "the server at …". */
   readonly peerName: string;
   /** Opens an account of the stream's undelivered bytes. Default: none. */
@@ -364,8 +366,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (this.#done || (this.#ended && this.#options.side === "server")) {
       return;
     }
-    const { side, maxMessageBytes } = this.#options;
-    const error = tooLarge(side, received, maxMessageBytes);
+    const { side, maxMessageBytes, messageLimit } = this.#options;
+    const error = tooLarge(side, received, maxMessageBytes, messageLimit);
     if (side === "client") {
       this.abort(error);
     } else {

@@ -107,6 +107,23 @@ describe("the close of a WebSocket", () => {
     expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
   });
 
+  test("a request above maxWebSocketRequestBytes is refused by its name, and a response may be larger", async () => {
+    await using server = await serving({ maxWebSocketRequestBytes: 1_000 });
+    await using stream = await openStream(`ws://${server.address}`);
+    const client = record(stream);
+    const served = await server.next();
+    const reader = record(served);
+    served.send(answered("r".repeat(10_000)));
+    await client.seen("message");
+    stream.send(stepRequest(2_000));
+    await reader.seen("end");
+    served.end();
+    expect(await client.closed).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      message: expect.stringContaining("(limit: maxWebSocketRequestBytes)"),
+    });
+  });
+
   test("a client whose message was too large receives the responses to earlier messages, however late", async () => {
     await using server = await serving({ maxMessageBytes: 1_000, pingIntervalMs: 10 });
     await using stream = await openStream(`ws://${server.address}`);
@@ -285,7 +302,9 @@ describe("hostile WebSockets", () => {
         });
       },
     };
-    await using server = await serving({ webSockets: new Map([["/flood", route]]) });
+    // A paused socket notices the reset when it writes its next ping.
+    const webSockets = new Map([["/flood", route]]);
+    await using server = await serving({ webSockets, pingIntervalMs: 20 });
     const client = new WebSocket(`ws://${server.address}/flood`, [subprotocol]);
     const [response] = await once(client, "upgrade");
     response.socket.write(Buffer.alloc(4_000_000, binary));

@@ -13,12 +13,16 @@ import {
   stepFor,
   tensorFields,
 } from "../wire/requests.ts";
-import { type Attack, type Attacks, persist, type Target, times } from "./attack.ts";
+import { openWebSocket, webSocketFrame, webSocketOpcodes } from "../wire/web-socket.ts";
+import { type Attack, type Attacks, persist, reopen, type Target, times } from "./attack.ts";
 
 const mebibyte = 1024 * 1024;
 
 /** Size of the largest messages, in bytes: a little less than maxMessageBytes. */
 const largest = 63 * mebibyte;
+
+/** Size of the largest messages over a WebSocket, in bytes: a little less than maxWebSocketRequestBytes. */
+const largestOverWebSocket = 4 * mebibyte - 65_536;
 
 /** Largest number of elements that maxElements admits. */
 const elements = 2 ** 24;
@@ -67,6 +71,29 @@ function gzipped(bodyOf: () => Uint8Array): Attack {
           await exchange(target, peer, await peer.call(processPath, undefined, encoding), framed);
         }
       });
+  };
+}
+
+/** Sends one message at a time over a WebSocket. */
+function overWebSocket(bodyOf: () => Uint8Array): Attack {
+  return () => {
+    const framed = webSocketFrame(webSocketOpcodes.binary, bodyOf());
+    return (target) =>
+      reopen(
+        target,
+        1,
+        () => openWebSocket(target, processPath),
+        async (socket) => {
+          while (socket.isOpen) {
+            const answered = socket.answer();
+            await socket.write(framed);
+            const how = (await answered) ? "answered" : "refused";
+            if (!target.isOver()) {
+              target.answered(how);
+            }
+          }
+        },
+      );
   };
 }
 
@@ -185,11 +212,27 @@ const gzipBombs: Readonly<Record<string, () => Buffer>> = {
     createWith(tensorOf("shape", Buffer.alloc(largest, 1))),
 };
 
+const webSocketBombs: Readonly<Record<string, () => Buffer>> = {
+  "over a WebSocket, a setting of 2 million unpacked int64": () =>
+    createWith(tensorOf("int64s", unpacked(largestOverWebSocket / 2))),
+  "over a WebSocket, a setting of a million chunks of one element": () =>
+    createWith(tensorOf("int32s", chunks(largestOverWebSocket / 3))),
+  "over a WebSocket, a setting with 4 million dimensions": () =>
+    createWith(tensorOf("shape", Buffer.alloc(largestOverWebSocket, 1))),
+  "over a WebSocket, a million unknown fields": () => times(largestOverWebSocket / 3, field(20)),
+  "over a WebSocket, 65,000 settings": manySettings,
+  "over a WebSocket, a setting of 4 MB of bytes": () =>
+    createWith(tensorOf("uint8s", field(1, Buffer.alloc(largestOverWebSocket)))),
+  "over a WebSocket, a setting of 60 MB of bytes, more than a request may have": () =>
+    createWith(tensorOf("uint8s", field(1, Buffer.alloc(largest)))),
+};
+
 /** Attacks by messages. */
 export const singleMessages: Attacks = {
   ...mapped(bombs, messages),
   ...mapped(stepBombs, steps),
   ...mapped(gzipBombs, gzipped),
+  ...mapped(webSocketBombs, overWebSocket),
 };
 
 function mapped(

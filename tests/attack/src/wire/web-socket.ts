@@ -23,8 +23,12 @@ export function webSocketFrame(
     length.writeBigUInt64BE(BigInt(payload.length));
     head.push(mask | 127, ...length);
   }
-  // A mask of zeros leaves the payload as it is.
-  return Buffer.concat([Buffer.from(head), Buffer.alloc(isMasked ? 4 : 0), payload]);
+  if (!isMasked) {
+    return Buffer.concat([Buffer.from(head), payload]);
+  }
+  const key = randomBytes(4);
+  const masked = payload.map((byte, i) => byte ^ (key[i % 4] ?? 0));
+  return Buffer.concat([Buffer.from(head), key, masked]);
 }
 
 /** A WebSocket over plain TCP that sends any bytes and drops what arrives. */
@@ -34,6 +38,8 @@ export interface WebSocketPeer {
   write(bytes: Uint8Array): Promise<void>;
   /** Writes the bytes again and again, until the attack ends or the connection closes. */
   pour(bytes: Uint8Array): Promise<void>;
+  /** Waits for the next bytes that arrive; false if the connection or the attack ends before. */
+  answer(): Promise<boolean>;
   /** Waits until the server closes the connection, or the attack ends. */
   ended(): Promise<void>;
   /** Stops reading what arrives. */
@@ -93,6 +99,11 @@ export async function openWebSocket(
         await peer.write(bytes);
       }
     },
+    answer: () =>
+      Promise.race([
+        new Promise<true>((resolve) => socket.once("data", () => resolve(true))),
+        end.then(() => false),
+      ]),
     ended: () => end,
     pause: () => void socket.pause(),
     destroy: () => void socket.destroy(),
