@@ -5,7 +5,7 @@ import { holdEnd } from "./held-end.ts";
 import type { SocketReading } from "./socket-reading.ts";
 
 /** Maximum number of streams that start in a turn of the event loop. */
-const streamsPerTurn = 32;
+const streamsPerTurn = 8;
 
 /** Once more streams of a network than this wait, its connections are not read until all of them have started. */
 const mostWaiting = 256;
