@@ -125,7 +125,10 @@ export interface World<Settings, JoinSettings, ResetSettings, A extends Specs, O
   start?(start: SequenceStart<Settings>): Awaitable<void>;
   /** An agent enters a sequence that others are in. Throwing as in `join` refuses its step. */
   enter?(agent: AgentId): void;
-  /** An agent that was reset leaves the sequence that others continue. */
+  /**
+   * An agent is taken out of a sequence that others continue: it was reset (not with `onReset: "wait"`), or its
+   * connection was lost and its seat is held (`onDrop`, except with the policy `block`).
+   */
   exit?(agent: AgentId): void;
   /**
    * An agent was reset with settings for its next sequence. Throwing as in `join` refuses the
@@ -314,8 +317,8 @@ export interface WorldRules<
    */
   readonly onDrop?: DropPolicy | undefined;
   /**
-   * A RUNNING agent's reset takes it out of the sequence at once (`respawn`,
-   * default), or is answered when the sequence of the others is over (`wait`).
+   * A RUNNING agent's reset takes it out of the sequence at once. It is answered at once (`respawn`, default), or when
+   * the sequence of the others is over (`wait`).
    */
   readonly onReset?: "respawn" | "wait" | undefined;
   /**

@@ -175,15 +175,17 @@ export class Engine {
 
   /** Calls an author's function for one request; no transition runs until its promise settles (behaviour 46). */
   call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {
-    this.#request(done, (finish) => {
-      this.#outside.call(
-        "properties",
-        run,
-        (value) => finish({ value }),
-        (error) => finish(clientError(error)),
-        name,
-      );
-    });
+    this.#request(done, (finish) =>
+      this.#afterEnds(() =>
+        this.#outside.call(
+          "properties",
+          run,
+          (value) => finish({ value }),
+          (error) => finish(clientError(error)),
+          name,
+        ),
+      ),
+    );
   }
 
   // ——— An agent joins (behaviours 26, 27).

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-import { DmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
+import { create as createMessage } from "@bufbuild/protobuf";
+import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
+import { DmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
+import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { connectPeer, isBlocked, joinedPeers, type Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
 import { freeRunning } from "../clocks/free-running.ts";
 import type { AgentId } from "../definition/agent.ts";
+import { property } from "../definition/property.ts";
 import { optional } from "../definition/settings.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
@@ -50,6 +54,13 @@ function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
         },
         status: (agent) => (over.has(agent) ? "terminated" : "running"),
         observe: { last: () => last },
+        properties: {
+          last: property(t.string(), {
+            write: (value) => {
+              last = value;
+            },
+          }),
+        },
         ...hooks,
       };
     },
@@ -65,6 +76,13 @@ async function playing(world = heard(), limits: Partial<ServerLimits> = {}) {
   return { server, host, name, one, two, three };
 }
 
+async function write(peer: Peer, name: string, value: string): Promise<void> {
+  const properties = { [name]: packTensor(pack(value)) };
+  const request = createMessage(WritePropertyRequestSchema, { properties });
+  const answer = await peer.send({ case: "writeProperty", value: request });
+  expect(answer.case).toBe("writeProperty");
+}
+
 describe("behaviour 61: an undelivered end shows the world at the time of the end", () => {
   it.each<[string, (scene: Awaited<ReturnType<typeof playing>>) => Promise<unknown>]>([
     ["joins", ({ server, name }) => joinedPeers(server, name, 1)],
@@ -73,6 +91,7 @@ describe("behaviour 61: an undelivered end shows the world at the time of the en
     ["steps", ({ three }) => three.step()],
     ["is reset", ({ three }) => three.reset()],
     ["changes its settings", ({ one }) => one.reset({ size: 3 })],
+    ["writes a property", ({ three }) => write(three, "last", "written")],
   ])("although another agent %s meanwhile", async (_what, change) => {
     const scene = await playing();
     const { one, two } = scene;
