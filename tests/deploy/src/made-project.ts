@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { run } from "@dm-env-rpc/tests-processes";
 import { pack } from "@dm-env-rpc/tests-release/tarballs";
+import { parse } from "yaml";
+import { root } from "./paths.ts";
 
 /** A project created by the packed `create`, with the packed packages installed from tarballs. */
 export interface MadeProject extends AsyncDisposable {
@@ -42,11 +44,15 @@ export async function makeProject(): Promise<MadeProject> {
   };
 }
 
-/** Replaces the dependencies with tarballs, because the tested version is not published. */
+/**
+ * Replaces the dependencies with tarballs, because the tested version is not published, and installs
+ * the workspace's version of Vite: vite 8.4.0 depends on a package that the registry does not have,
+ * which `npm install` accepts and `npm ci` refuses.
+ */
 async function installFrom(folder: string, files: ReadonlyMap<string, string>): Promise<void> {
   const path = join(folder, "package.json");
   const manifest = JSON.parse(await readFile(path, "utf8"));
-  manifest.overrides = {};
+  manifest.overrides = { vite: await catalogVersion("vite") };
   for (const [name, file] of files) {
     const kind = name in manifest.dependencies ? "dependencies" : "devDependencies";
     if (manifest[kind][name] === undefined) {
@@ -57,4 +63,14 @@ async function installFrom(folder: string, files: ReadonlyMap<string, string>): 
   }
   await writeFile(path, JSON.stringify(manifest, null, 2));
   await run("npm", ["install", "--no-audit", "--no-fund"], { cwd: folder });
+}
+
+/** Returns the version of a package in the workspace's catalog. */
+async function catalogVersion(name: string): Promise<string> {
+  const { catalog } = parse(await readFile(join(root, "pnpm-workspace.yaml"), "utf8"));
+  const version: unknown = catalog[name];
+  if (typeof version !== "string") {
+    throw new Error(`pnpm-workspace.yaml has no ${name} in its catalog`);
+  }
+  return version;
 }
