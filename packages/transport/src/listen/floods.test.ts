@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections that break HTTP/2 or flood. The listener runs in this process.
 import { once } from "node:events";
-import { type ClientHttp2Stream, constants } from "node:http2";
+import { type ClientHttp2Stream, connect, constants } from "node:http2";
 import { connect as connectTls } from "node:tls";
 import { Health } from "@dm-env-rpc/protocol/health";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import {
   emptySettings,
   frameFlags,
@@ -152,43 +153,109 @@ test("connections that open and reset streams until HTTP/2 fails count as floods
   await (await opening).close();
 });
 
-/** Opens 250 streams on a connection, and closes the connection once all are served, or once it waits. */
-async function abandonStreams(server: Serving): Promise<void> {
-  const { listener } = server;
-  await using peer = rawPeer(listener.port);
-  const opened = headersOfCall(processPath);
-  const calls = Array.from({ length: 250 }, (_, i) =>
-    http2Frame(frameTypes.headers, frameFlags.endHeaders, 2 * i + 1, opened),
-  );
-  peer.write(preface, emptySettings, ...calls);
-  await until(() => listener.streams === 250 || listener.refusals.has("maxFloodsPerAddress"));
+/** Ways in which a client abandons its streams. */
+const abandoning = {
+  "closing the connection": (peer) => peer.socket.destroy(),
+  "closing the connection after a GOAWAY that names no error": (peer) =>
+    void peer.socket.end(goAwayWith(constants.NGHTTP2_NO_ERROR)),
+  "closing the connection after a GOAWAY that asks for calm": (peer) =>
+    void peer.socket.end(goAwayWith(constants.NGHTTP2_ENHANCE_YOUR_CALM)),
+  "resets with CANCEL": (peer, ids) => peer.write(...resets(ids, constants.NGHTTP2_CANCEL)),
+  "resets with NO_ERROR": (peer, ids) => peer.write(...resets(ids, constants.NGHTTP2_NO_ERROR)),
+} satisfies Record<string, (peer: RawPeer, ids: readonly number[]) => void>;
+
+function goAwayWith(code: number): Buffer {
+  return http2Frame(frameTypes.goAway, 0, 0, Buffer.of(0, 0, 0, 0, 0, 0, 0, code));
 }
 
-test("connections that open streams and abandon them without pause count as floods", async () => {
-  await using server = await serving({ onStream: echo, maxFloodsPerAddress });
-  let abandoned = 0;
-  while (!server.listener.refusals.has("maxFloodsPerAddress")) {
-    await abandonStreams(server);
-    await until(() => server.listener.streams === 0);
-    abandoned += 1;
+function resets(ids: readonly number[], code: number): Buffer[] {
+  return ids.map((id) => http2Frame(frameTypes.rstStream, 0, id, Buffer.of(0, 0, 0, code)));
+}
+
+const idsOf250 = Array.from({ length: 250 }, (_, i) => 2 * i + 1);
+
+/**
+ * Opens 250 streams on each of `count` connections at once, and abandons them once all are served, or once a connection
+ * waits.
+ */
+async function abandonStreams(
+  server: Serving,
+  count: number,
+  way: keyof typeof abandoning = "closing the connection",
+): Promise<void> {
+  const { listener } = server;
+  const opened = headersOfCall(processPath);
+  const calls = idsOf250.map((id) =>
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, opened),
+  );
+  const peers = Array.from({ length: count }, () => rawPeer(listener.port));
+  const waits = (): boolean => listener.refusals.has("maxFloodsPerAddress");
+  for (const peer of peers) {
+    peer.write(preface, emptySettings, ...calls);
   }
-  expect(abandoned).toBeGreaterThan(4);
-  await using late = await openStream(server.address);
-  const player = record(late);
-  late.send(named("patient"));
-  await player.seen("message");
-});
+  await until(() => listener.streams === 250 * count || waits());
+  for (const peer of peers) {
+    abandoning[way](peer, idsOf250);
+  }
+  await until(() => listener.streams === 0 || waits());
+  for (const peer of peers) {
+    peer.socket.destroy();
+  }
+  await until(() => listener.streams === 0);
+}
+
+test.each(Object.keys(abandoning) as (keyof typeof abandoning)[])(
+  "connections that open streams and abandon them without pause, by %s, count as floods",
+  async (way) => {
+    // Above these limits, streams would be refused instead.
+    const limits = { maxStreamsPerAddress: 10_000, maxFloodsPerAddress };
+    await using server = await serving({ onStream: echo, ...limits });
+    let rounds = 0;
+    while (!server.listener.refusals.has("maxFloodsPerAddress")) {
+      await abandonStreams(server, 8, way);
+      rounds += 1;
+    }
+    expect(rounds).toBeGreaterThan(0);
+    await using late = await openStream(server.address);
+    const player = record(late);
+    late.send(named("patient"));
+    await player.seen("message");
+  },
+);
 
 test("clients that are killed with 1,000 streams do not count as floods", async () => {
   await using server = await serving({ onStream: echo, maxFloodsPerAddress });
-  for (let client = 0; client < 4; client++) {
-    await abandonStreams(server);
-    await until(() => server.listener.streams === 0);
-  }
+  await abandonStreams(server, 4);
   await using open = await openStream(server.address);
   const player = record(open);
   open.send(named("at once"));
   await player.seen("message");
+  expect(server.listener.refusals.get("maxFloodsPerAddress")).toBeUndefined();
+});
+
+const openCall = { ":method": "POST", "content-type": "application/grpc", te: "trailers" };
+
+test("clients that close their connections right after thousands of answered calls do not count as floods", async () => {
+  await using server = await serving({
+    onStream: (stream) => stream.end(new DmEnvRpcError("PERMISSION_DENIED", "not you")),
+    maxFloodsPerAddress,
+    maxRequestsPerSecond: 0,
+  });
+  for (let client = 0; client < 10; client++) {
+    const session = connect(`http://${server.address}`);
+    // The calls are still open when the connection closes: the client has not ended its side.
+    const answers = idsOf250.map(async () => {
+      const call = session.request({ ...openCall, ":path": processPath });
+      call.on("error", () => {});
+      await once(call.resume(), "response");
+    });
+    await Promise.all(answers);
+    session.destroy();
+    await until(() => server.listener.streams === 0);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 300)); // Three checks for floods.
+  await using open = await openStream(server.address);
+  await record(open).closed;
   expect(server.listener.refusals.get("maxFloodsPerAddress")).toBeUndefined();
 });
 

@@ -48,3 +48,19 @@ test("a short burst is forgiven", () => {
     }
   }
 });
+
+test("a burst once an hour is forgiven, even if nothing was checked in between", () => {
+  const floods = new NetworkFloods<string>();
+  for (let hour = 1; hour <= 10; hour++) {
+    floods.count(flooding, "connection", 15 * mebibyte);
+    expect(floods.check(hour * 3_600_000)).toEqual([]);
+  }
+});
+
+test("of a burst above the limit, only the connections that exceed it are ended", () => {
+  const floods = new NetworkFloods<number>();
+  for (let connection = 0; connection < 1_030; connection++) {
+    floods.count(flooding, connection, 16 * 1024);
+  }
+  expect(floods.check(100)).toHaveLength(6);
+});

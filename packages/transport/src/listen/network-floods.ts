@@ -37,31 +37,30 @@ export class NetworkFloods<Connection> {
   }
 
   /**
-   * Returns the connections to end: of each network that floods, those with the most bytes since the last check, so that
-   * the others are within the limit.
+   * Returns the connections to end: of each network that floods, those with the most bytes since the last check, until
+   * the bytes of the others are within the limit.
    *
-   * @param nowMs Time of a monotonic clock. Checks that are more than a second apart count as a second apart.
+   * @param nowMs Time of a monotonic clock.
    */
   check(nowMs: number): Connection[] {
-    const elapsedMs = Math.min(nowMs - this.#checkedAtMs, 1_000);
+    const elapsedMs = nowMs - this.#checkedAtMs;
     this.#checkedAtMs = nowMs;
     const forgiven = (elapsedMs / 1_000) * otherBytesPerSecond;
     const ended: Connection[] = [];
     this.isAlert = false;
     for (const [network, sums] of this.#networks) {
-      let fresh = 0;
+      sums.spent = Math.max(0, sums.spent - forgiven);
       for (const bytes of sums.fresh.values()) {
-        fresh += bytes;
+        sums.spent += bytes;
       }
-      sums.spent = Math.max(0, sums.spent + fresh - forgiven);
       this.isAlert ||= sums.spent >= otherBytes / 16;
       if (sums.spent > otherBytes) {
         for (const [connection, bytes] of [...sums.fresh].sort(([, a], [, b]) => b - a)) {
-          if (fresh <= forgiven) {
+          if (sums.spent <= otherBytes) {
             break;
           }
           ended.push(connection);
-          fresh -= bytes;
+          sums.spent -= bytes;
         }
       }
       sums.fresh.clear();

@@ -52,16 +52,11 @@ const suspectOtherBytes = 256 * 1024;
 const refusedStreamBytes = 4 * 1024;
 
 /**
- * A stream counts as abandoned if its peer ends it this soon, by a reset or by closing the connection. Clients that open
- * streams and abandon them without pause take as much time as clients that use them, and more memory.
+ * A stream counts as abandoned if it closes this soon and this side has not finished its response: the peer has reset it
+ * or closed the connection. Clients that open streams and abandon them without pause take as much time as clients that
+ * use them, and more memory.
  */
 const abandonedWithinMs = 1_000;
-
-/** Codes of the streams that end normally, or that this side ends because of a limit. */
-const ownCodes: ReadonlySet<number> = new Set([
-  constants.NGHTTP2_NO_ERROR,
-  constants.NGHTTP2_ENHANCE_YOUR_CALM,
-]);
 
 /** For its network, an abandoned stream counts as this many other bytes: about the memory that it takes until it is collected. */
 const abandonedStreamBytes = 16 * 1024;
@@ -169,7 +164,7 @@ interface Entry extends ServerConnection, FloodingConnection {
   lost: Error | undefined;
   /** True once the connection has counted as a flood. */
   isFlood: boolean;
-  /** True once a timer is set that resets the socket if the peer leaves its side open. */
+  /** True once this side has ended the connection. Its socket is reset if the peer leaves its side open. */
   ending: boolean;
   /** Closes the socket with a reset. */
   readonly cut: () => void;
@@ -260,8 +255,9 @@ export class ServerConnections {
           if (!session.destroyed) {
             entry.streams -= 1;
           }
-          const wasCut = !ownCodes.has(http2.rstCode);
-          if (wasCut && performance.now() - openedAtMs < abandonedWithinMs) {
+          // node:http2 sets `aborted` if a stream closes before its response has ended.
+          const isAbandoned = http2.aborted && !entry.ending;
+          if (isAbandoned && performance.now() - openedAtMs < abandonedWithinMs) {
             this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes);
           }
         });
@@ -413,7 +409,7 @@ export class ServerConnections {
     }
     entry.lost ??= new DmEnvRpcError(
       "RESOURCE_EXHAUSTED",
-      `connection of ${entry.address} ended: expected messages, received too many other frames or calls that were refused`,
+      `connection of ${entry.address} ended as a flood: expected messages, received too many other frames, calls that were refused, or calls that were abandoned within a second`,
       { origin: "connection" },
     );
     this.#end(entry, entry.lost, constants.NGHTTP2_ENHANCE_YOUR_CALM);
@@ -511,11 +507,11 @@ export class ServerConnections {
 
   /** Ends a connection and its streams. The socket closes even if the peer leaves its side open. */
   #end(entry: Entry, error?: Error, code?: number): void {
-    entry.session.destroy(error, code);
     if (!entry.ending) {
       entry.ending = true;
       setTimeout(entry.cut, farewellMs).unref();
     }
+    entry.session.destroy(error, code);
   }
 
   #closeIdle(): void {
