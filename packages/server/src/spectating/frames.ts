@@ -128,11 +128,13 @@ function isWaiting(state: SeatStateView): boolean {
  * Calls a world's `picture`, or reads the observations of an agent that is in a sequence. Runs
  * between transitions; awaiting its promise does not delay them.
  *
+ * @param network The network of the viewer in whose turn the picture is encoded.
  * @returns The view; if the author's code fails, a view with its error.
  */
 export async function viewOf(
   world: authors.UntypedWorld | undefined,
   agent: SpectatedAgent | undefined,
+  network: string,
   onFault: (what: string, error: unknown) => void,
 ): Promise<View> {
   if (world === undefined) {
@@ -141,7 +143,7 @@ export async function viewOf(
   const hasPicture = world.picture !== undefined;
   try {
     return hasPicture
-      ? { case: "picture", value: await pictureOf(world) }
+      ? { case: "picture", value: await pictureOf(world, network) }
       : observationsOf(world, agent);
   } catch (error) {
     onFault(hasPicture ? "picture" : "observations", error);
@@ -150,7 +152,7 @@ export async function viewOf(
 }
 
 /** Returns the picture; a promise if the author's function is asynchronous. */
-function pictureOf(world: authors.UntypedWorld): Promise<Picture> | Picture {
+function pictureOf(world: authors.UntypedWorld, network: string): Promise<Picture> | Picture {
   const picture = atOnce(world.picture?.());
   if (typeof picture === "string") {
     const data = new TextEncoder().encode(picture);
@@ -169,7 +171,7 @@ function pictureOf(world: authors.UntypedWorld): Promise<Picture> | Picture {
   if (picture.data.length > maxPictureBytes) {
     throw notPicture(`${picture.data.length} bytes`);
   }
-  return encodePngBeside(picture).then((data) =>
+  return encodePngBeside(picture, network).then((data) =>
     create(PictureSchema, { mediaType: "image/png", data }),
   );
 }

@@ -156,17 +156,17 @@ export class LiveWorld {
     void share.run(network, () => {
       if (this.#queued === queued) {
         this.#queued = undefined;
-        world.look(agent, (author) => this.#draw(author));
+        world.look(agent, (author) => this.#draw(author, network));
       }
     });
   }
 
-  #draw(author: UntypedWorld | undefined): void {
+  #draw(author: UntypedWorld | undefined, network: string): void {
     const { world, agent } = this.#options;
     this.#changes = world.counts.changes;
     const frame = this.#numbers();
     const spectated = this.#spectated(agent);
-    const view = viewOf(author, spectated, (what, error) => this.#report(what, error));
+    const view = viewOf(author, spectated, network, (what, error) => this.#report(what, error));
     void view.then((view) => {
       if (view.case !== "error") {
         this.#hasFailed = false;

@@ -6,8 +6,8 @@ import type { Tensor } from "@dm-env-rpc/tensor-codec";
 import { assemble, layOut } from "./png-file.ts";
 import { Slots } from "./slots.ts";
 
-/** Slots of the pictures that are compressed at the same time. They leave one core to the event loop. */
-const slots = new Slots(Math.max(1, availableParallelism() - 1));
+/** Pictures that are compressed at the same time leave one core to the event loop, and one of libuv's four threads free. */
+const slots = new Slots(Math.min(3, Math.max(1, availableParallelism() - 1)));
 
 /**
  * Encodes a picture as a PNG file: a uint8 tensor of shape [height, width, channels] with 1 (grey),
@@ -25,12 +25,16 @@ export function encodePng(picture: Tensor): Uint8Array<ArrayBuffer> {
  *
  * The tensor's memory may be reused once this returns.
  *
+ * @param network The viewer's network. Networks take turns, so that none waits for all the pictures of another.
  * @throws TensorError as `encodePng` does, synchronously.
  */
-export function encodePngBeside(picture: Tensor): Promise<Uint8Array<ArrayBuffer>> {
+export function encodePngBeside(
+  picture: Tensor,
+  network: string,
+): Promise<Uint8Array<ArrayBuffer>> {
   const { header, rows } = layOut(picture);
   return slots
-    .run(() => deflateBeside(rows, { level: 1 }))
+    .run(network, () => deflateBeside(rows, { level: 1 }))
     .then((pixels) => assemble(header, pixels, crc32));
 }
 

@@ -8,6 +8,7 @@ test("tasks run in their order, at most as many at a time as there are slots, an
   const ends = new Map<number, (error?: Error) => void>();
   const results = Array.from({ length: 5 }, (_, i) =>
     slots.run(
+      "network",
       () =>
         new Promise<string>((resolve, reject) => {
           began.push(i);
@@ -32,5 +33,17 @@ test("tasks run in their order, at most as many at a time as there are slots, an
     "fulfilled",
     "fulfilled",
   ]);
-  expect(await slots.run(async () => "free again")).toBe("free again");
+  expect(await slots.run("network", async () => "free again")).toBe("free again");
+});
+
+test("a task of another network waits for no more than one task of a busy network", async () => {
+  const slots = new Slots(1);
+  const began: string[] = [];
+  const tasks = ["busy", "busy", "busy", "calm", "busy"].map((network) =>
+    slots.run(network, async () => {
+      began.push(network);
+    }),
+  );
+  await Promise.all(tasks);
+  expect(began).toEqual(["busy", "busy", "calm", "busy", "busy"]);
 });

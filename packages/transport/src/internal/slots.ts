@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Queue } from "./queue.ts";
+import { NetworkTurns } from "./network-turns.ts";
 
-/** Runs at most a number of asynchronous tasks at a time, in the order in which they were added. */
+/** Runs at most a number of asynchronous tasks at a time. Networks take turns, so that none waits for the tasks of another. */
 export class Slots {
   #free: number;
-  readonly #waiting = new Queue<() => void>();
+  readonly #waiting = new NetworkTurns();
 
   constructor(count: number) {
     this.#free = count;
   }
 
   /** Runs a task when it is its turn, and returns its result. */
-  async run<Result>(task: () => Promise<Result>): Promise<Result> {
+  async run<Result>(network: string, task: () => Promise<Result>): Promise<Result> {
     if (this.#free > 0) {
       this.#free -= 1;
     } else {
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      await new Promise<void>((resolve) => this.#waiting.push(network, resolve));
     }
     try {
       return await task();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { later } from "./later.ts";
-import { Queue } from "./queue.ts";
+import { NetworkTurns } from "./network-turns.ts";
 
 /** Maximum time that requests take in one turn of the event loop. */
 const turnMs = 2;
@@ -24,9 +24,7 @@ export class ThreadShare {
   #counted = 0;
   /** Start of the current turn; undefined if it is not measured. */
   #sinceMs: number | undefined;
-  /** Networks with waiting sessions, in the order of their turns. */
-  readonly #waiting = new Queue<Waiting>();
-  readonly #byNetwork = new Map<string, Waiting>();
+  readonly #waiting = new NetworkTurns();
 
   /**
    * @param perTurn Maximum number of `count` calls in a turn. Set it if most of a request's work is done in later turns
@@ -66,13 +64,7 @@ export class ThreadShare {
 
   /** Calls `task` in a later turn. */
   wait(network: string, task: () => void): void {
-    let waiting = this.#byNetwork.get(network);
-    if (waiting === undefined) {
-      waiting = { network, tasks: new Queue() };
-      this.#byNetwork.set(network, waiting);
-      this.#waiting.push(waiting);
-    }
-    waiting.tasks.push(task);
+    this.#waiting.push(network, task);
   }
 
   /**
@@ -102,30 +94,14 @@ export class ThreadShare {
   readonly #next = (): void => {
     this.isOver = false;
     this.#counted = 0;
-    if (this.#waiting.size === 0) {
+    if (this.#waiting.isEmpty) {
       this.#sinceMs = undefined;
       return;
     }
     this.#sinceMs = this.#now();
     this.#later(this.#next);
-    while (!this.isOver) {
-      const first = this.#waiting.shift();
-      if (first === undefined) {
-        return;
-      }
-      const task = first.tasks.shift();
-      if (first.tasks.size > 0) {
-        this.#waiting.push(first); // Behind the other networks.
-      } else {
-        this.#byNetwork.delete(first.network);
-      }
-      task?.();
+    while (!this.isOver && !this.#waiting.isEmpty) {
+      this.#waiting.shift()?.();
     }
   };
-}
-
-/** A network with waiting sessions. */
-interface Waiting {
-  readonly network: string;
-  readonly tasks: Queue<() => void>;
 }
