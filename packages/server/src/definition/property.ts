@@ -13,8 +13,8 @@ export interface PropertyAccess<T extends TensorSpec> {
   /** For people. */
   readonly description?: string | undefined;
   /**
-   * Returns the current value; without it the property cannot be read. If it throws a
-   * DmEnvRpcError, the client receives it. A property of a world receives the requesting agent.
+   * Returns the current value; without it the property cannot be read. Must not change what agents observe. If it throws
+   * a DmEnvRpcError, the client receives it. A property of a world receives the requesting agent.
    */
   read?(agent: AgentId | undefined): Awaitable<PackableOf<T>>;
   /**

@@ -20,7 +20,7 @@ import { destroyedWorld, mayDestroyNow } from "./destroy-policy.ts";
 import { fullWorld } from "./full-world.ts";
 import { Observing } from "./observing.ts";
 import type { Outside, WorldEnd } from "./outside.ts";
-import type { Done, PackedSettings, Reply } from "./requests.ts";
+import type { AuthorCall, Done, PackedSettings, Reply } from "./requests.ts";
 import { clientError, errorResponse, keepable } from "./responses.ts";
 import { RewardSum } from "./rewards.ts";
 import { type EndBytes, SavedEnds } from "./saved-ends.ts";
@@ -174,18 +174,23 @@ export class Engine {
   }
 
   /** Calls an author's function for one request; no transition runs until its promise settles (behaviour 46). */
-  call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {
-    this.#request(done, (finish) =>
-      this.#afterEnds(() =>
+  call<T>(call: AuthorCall, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {
+    this.#request(done, (finish) => {
+      const callAuthor = (): void => {
         this.#outside.call(
           "properties",
           run,
           (value) => finish({ value }),
           (error) => finish(clientError(error)),
-          name,
-        ),
-      ),
-    );
+          call.name,
+        );
+      };
+      if (call.mayChange) {
+        this.#afterEnds(callAuthor);
+      } else {
+        callAuthor();
+      }
+    });
   }
 
   // ——— An agent joins (behaviours 26, 27).

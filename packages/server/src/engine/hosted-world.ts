@@ -8,7 +8,7 @@ import type { ObservationChecks } from "../definition/observation-checks.ts";
 import type { UntypedWorld, UntypedWorldDefinition } from "../definition/world.ts";
 import type { CallLimitsMs } from "./author-calls.ts";
 import type { WorldEvent } from "./outside.ts";
-import type { Done, PackedSettings, Reply } from "./requests.ts";
+import type { AuthorCall, Done, PackedSettings, Reply } from "./requests.ts";
 import type { EndBytes } from "./saved-ends.ts";
 import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
 import type { WorldCounts } from "./world-counts.ts";
@@ -103,7 +103,7 @@ export interface JoinedWorld extends HostedWorld {
    */
   leaveIfWaiting(seat: SeatView): void;
   /** Calls an author's function for one request, when no other transition is in progress. */
-  call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void;
+  call<T>(call: AuthorCall, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void;
 }
 
 /** A world that agents share, as the server owns it. */

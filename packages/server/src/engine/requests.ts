@@ -10,3 +10,11 @@ export type Done<T> = (result: T | DmEnvRpcError) => void;
 
 /** Settings of a request by name, not yet checked against their specs. */
 export type PackedSettings = ReadonlyMap<string, PackedTensor>;
+
+/** A call of an author's function for one request. */
+export interface AuthorCall {
+  /** Name of the function in errors. */
+  readonly name: string;
+  /** False if the function only reads the world. */
+  readonly mayChange: boolean;
+}

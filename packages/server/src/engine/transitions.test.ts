@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create as createMessage } from "@bufbuild/protobuf";
-import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
+import { ReadPropertyRequestSchema, WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
 import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
 import { manualTime } from "@dm-env-rpc/transport/internal";
@@ -15,8 +15,11 @@ import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "../host/environment-server.ts";
 import type { ServerLimits } from "../host/limits.ts";
 
-/** A world that shows its last call; an agent that goes up ends its own sequence. */
-function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
+/** A world that shows its last call; an agent that goes up ends the sequences of some agents. */
+function heard(
+  hooks: { readonly enter?: (agent: AgentId) => void } = {},
+  ended = [1, 2] as AgentId[],
+) {
   return defineWorld({
     name: "heard",
     clock: freeRunning(),
@@ -46,7 +49,7 @@ function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
           for (const [agent, { up }] of actions) {
             last = `step ${agent}`;
             if (up === true) {
-              for (const other of [1, 2] as AgentId[]) {
+              for (const other of ended) {
                 over.add(other);
               }
             }
@@ -56,6 +59,7 @@ function heard(hooks: { readonly enter?: (agent: AgentId) => void } = {}) {
         observe: { last: () => last },
         properties: {
           last: property(t.string(), {
+            read: () => last,
             write: (value) => {
               last = value;
             },
@@ -83,6 +87,11 @@ async function write(peer: Peer, name: string, value: string): Promise<void> {
   expect(answer.case).toBe("writeProperty");
 }
 
+const readLast: Parameters<Peer["send"]>[0] = {
+  case: "readProperty",
+  value: createMessage(ReadPropertyRequestSchema, { keys: ["last"] }),
+};
+
 describe("behaviour 61: an undelivered end shows the world at the time of the end", () => {
   it.each<[string, (scene: Awaited<ReturnType<typeof playing>>) => Promise<unknown>]>([
     ["joins", ({ server, name }) => joinedPeers(server, name, 1)],
@@ -97,6 +106,30 @@ describe("behaviour 61: an undelivered end shows the world at the time of the en
     const { one, two } = scene;
     expect((await one.step({ up: true })).state).toBe("TERMINATED");
     await change(scene);
+    expect(await two.step()).toEqual({ state: "TERMINATED", observations: { last: "step 1" } });
+  });
+
+  it("although another agent writes a property before the ends of 20 agents are saved", async () => {
+    const everyone = Array.from({ length: 23 }, (_, i) => (i + 1) as AgentId);
+    const { server, name, one, two, three } = await playing(heard({}, everyone));
+    const others = await joinedPeers(server, name, 20);
+    await Promise.all(others.map((peer) => peer.step()));
+    expect((await one.step({ up: true })).state).toBe("TERMINATED");
+    await write(three, "last", "written");
+    for (const peer of [two, three, ...others]) {
+      expect(await peer.step()).toEqual({
+        state: "TERMINATED",
+        observations: { last: "step 1" },
+      });
+    }
+  });
+
+  it("is not saved by a read of a property", async () => {
+    const scene = await playing(heard(), { maxUndeliveredEndBytes: 10 });
+    const { one, two, three } = scene;
+    expect((await one.step({ up: true })).state).toBe("TERMINATED");
+    expect((await three.send(readLast)).case).toBe("readProperty");
+    expect(scene.server.counts().refusals.get("maxUndeliveredEndBytes")).toBeUndefined();
     expect(await two.step()).toEqual({ state: "TERMINATED", observations: { last: "step 1" } });
   });
 

@@ -8,7 +8,7 @@ import { AuthorCalls } from "./author-calls.ts";
 import { Engine } from "./engine.ts";
 import type { HostOptions, Joined, SharedWorld, SpectatedAgent } from "./hosted-world.ts";
 import { ownedStep } from "./owned-request.ts";
-import type { Done, PackedSettings, Reply } from "./requests.ts";
+import type { AuthorCall, Done, PackedSettings, Reply } from "./requests.ts";
 import type { RowStep, Seat, SeatView, WorldView } from "./state.ts";
 import { Turnstile } from "./turnstile.ts";
 import type { WorldCounts } from "./world-counts.ts";
@@ -164,8 +164,8 @@ export class WorldHost implements SharedWorld {
     this.#calls.operate(() => this.#engine.resetWorld(callers, settings, done));
   }
 
-  call<T>(name: string, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {
-    this.#calls.operate(() => this.#engine.call(name, run, done));
+  call<T>(call: AuthorCall, run: () => Awaitable<T>, done: Done<{ readonly value: T }>): void {
+    this.#calls.operate(() => this.#engine.call(call, run, done));
   }
 
   drain(reason: DmEnvRpcError, done: () => void): void {

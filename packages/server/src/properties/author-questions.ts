@@ -9,6 +9,8 @@ export interface Question {
   readonly of: "properties" | "extensions";
   /** Key of the property, or type of the extension. */
   readonly name: string;
+  /** False if the function only reads. */
+  readonly mayChange: boolean;
 }
 
 /** Returns the name of a question in errors and events, such as `property "speed"`. */

@@ -14,6 +14,7 @@ import type { AgentId } from "../definition/agent.ts";
 import { exactValue } from "../definition/exact.ts";
 import { type Roles, requireRole } from "../definition/roles.ts";
 import { type TensorLimits, unpackLimited } from "../engine/tensor-limits.ts";
+import type { Question } from "./author-questions.ts";
 import {
   findProperty,
   listProperties,
@@ -42,9 +43,8 @@ export async function readProperty(context: PropertyContext, key: string): Promi
   if (property?.read === undefined) {
     throw new DmEnvRpcError("PERMISSION_DENIED", `the property "${key}" cannot be read`);
   }
-  const value = await layer.call({ of: "properties", name: key }, () =>
-    property.read?.(context.agent),
-  );
+  const question: Question = { of: "properties", name: key, mayChange: false };
+  const value = await layer.call(question, () => property.read?.(context.agent));
   try {
     return packFor(value, property.spec, key);
   } catch (error) {
@@ -78,7 +78,8 @@ export async function writeProperty(
   }
   const packed = unpackLimited(message, context.limits, key);
   const value = exactValue(packed, property.spec, key);
-  await layer.call({ of: "properties", name: key }, () => property.write?.(value, context.agent));
+  const question: Question = { of: "properties", name: key, mayChange: true };
+  await layer.call(question, () => property.write?.(value, context.agent));
 }
 
 /** Answers a request of the properties extension. */

@@ -101,7 +101,7 @@ export function createSideChannel(options: SideChannelOptions): SideChannel {
         return { case: "extension", value };
       }
       const from: ExtensionContext = { worldName: world?.name, agent, roles };
-      const question: Question = { of: "extensions", name: typeName };
+      const question: Question = { of: "extensions", name: typeName, mayChange: true };
       const ofThisWorld = world?.author.extensions ?? [];
       const ofWorld = ofThisWorld.findLast((known) => known.typeName === typeName);
       if (world !== undefined && ofWorld !== undefined) {

@@ -17,7 +17,7 @@ export function worldLayer(world: JoinedWorld, onFault: OnFault): PropertyLayer 
       new Promise<T>((resolve, reject) => {
         const name = `${question.of}.${question.name}`;
         const answer = (): Awaitable<T> => callForClient(question, run, onFault);
-        world.call<T>(name, answer, (result) => {
+        world.call<T>({ name, mayChange: question.mayChange }, answer, (result) => {
           if (isDmEnvRpcError(result)) {
             reject(result);
           } else {

@@ -205,7 +205,8 @@ describe("a session", () => {
     do {
       before = taken();
       await quiet();
-    } while (taken() > before);
+      // On a busy machine, the server may take nothing for a while, although it has answered all it took.
+    } while (taken() > before || taken() === answered());
     expect(taken()).toBeLessThan(requests.length);
     expect(taken() - answered()).toBe(1);
     peer.stream.resume();
