@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
-import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
+import { keepBytes, type ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { isStepRefusal } from "../definition/refuse.ts";
 import { publicMessageOf } from "./public-message.ts";
 
@@ -35,6 +35,19 @@ export function keepable({ code, message }: DmEnvRpcError): DmEnvRpcError {
 /** Creates the response to a request that failed. */
 export function errorResponse(error: unknown): ProcessResponse {
   return { case: "error", value: packStatus(clientError(error)) };
+}
+
+/** Responses to errors that many requests share. */
+const shared = new WeakMap<DmEnvRpcError, ProcessResponse>();
+
+/** Returns the response to an error that many requests share: the same response each time, which must not be changed. */
+export function sharedErrorResponse(error: DmEnvRpcError): ProcessResponse {
+  let response = shared.get(error);
+  if (response === undefined) {
+    response = { case: "error", value: keepBytes(packStatus(error)) };
+    shared.set(error, response);
+  }
+  return response;
 }
 
 /** Answers a request with an error, or with the response to a result. */

@@ -16,7 +16,7 @@ import {
 } from "@dm-env-rpc/transport/internal";
 import { everyRole, type Roles } from "../definition/roles.ts";
 import type { Reply } from "../engine/requests.ts";
-import { answer, errorResponse } from "../engine/responses.ts";
+import { answer, errorResponse, sharedErrorResponse } from "../engine/responses.ts";
 import { unpackSettings } from "../engine/tensor-limits.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
 import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
@@ -338,7 +338,11 @@ export class Session implements StreamReceiver<ProcessRequest> {
       this.#share.countStep();
     } else {
       this.#share.count();
-      this.#checkRate(request.case);
+      const refusal = this.#rateRefusal(request.case);
+      if (refusal !== undefined) {
+        this.#reply(sharedErrorResponse(refusal)); // Not thrown, because a flood has thousands of them.
+        return;
+      }
     }
     checkRequest(this.#roles, request.case);
     switch (request.case) {
@@ -393,16 +397,12 @@ export class Session implements StreamReceiver<ProcessRequest> {
     }
   }
 
-  /** @throws DmEnvRpcError RESOURCE_EXHAUSTED if the peer's address sends too many requests. */
-  #checkRate(kind: Request["case"]): void {
+  /** Returns RESOURCE_EXHAUSTED if the peer's address sends too many requests. */
+  #rateRefusal(kind: Request["case"]): DmEnvRpcError | undefined {
     const isTrusted = this.#roles !== everyRole && this.#roles.has("operator");
-    if (kind === "leaveWorld" || isTrusted) {
-      return;
-    }
-    const refusal = this.#host.rates.refusalOf(this.#network);
-    if (refusal !== undefined) {
-      throw refusal;
-    }
+    return kind === "leaveWorld" || isTrusted
+      ? undefined
+      : this.#host.rates.refusalOf(this.#network);
   }
 
   #joined(what: string): Place {

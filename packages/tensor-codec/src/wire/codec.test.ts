@@ -18,7 +18,7 @@ import { layEnvelope, layStepRequest, layStepResponse, steps } from "../../testi
 import { comparableOf, comparableOfGenerated, encode } from "../../testing/steps.ts";
 import { pack } from "../packing/pack.ts";
 import { packTensor } from "../proto/tensors.ts";
-import { createRequestCodec, createResponseCodec } from "./index.ts";
+import { createRequestCodec, createResponseCodec, keepBytes } from "./index.ts";
 import type { ProcessRequest, ProcessResponse } from "./messages.ts";
 
 const requests = createRequestCodec();
@@ -239,3 +239,25 @@ function withoutUnknown<T extends ProcessRequest | ProcessResponse>(message: T):
   }
   return message;
 }
+
+test("a payload whose bytes are kept is encoded once, for all codecs", () => {
+  let reads = 0;
+  const status = create(StatusSchema, { code: 8 });
+  Object.defineProperty(status, "message", {
+    get: () => {
+      reads += 1;
+      return "too many requests";
+    },
+  });
+  const message: ProcessResponse = { case: "error", value: keepBytes(status) };
+  const bytes = encode(responses, message);
+  const readsOfOne = reads;
+  expect(readsOfOne).toBeGreaterThan(0);
+  expect(encode(responses, message)).toEqual(bytes);
+  expect(encode(createResponseCodec(), { ...message })).toEqual(bytes);
+  expect(reads).toBe(readsOfOne);
+  expect(fromBinary(EnvironmentResponseSchema, bytes).payload).toMatchObject({
+    case: "error",
+    value: { code: 8, message: "too many requests" },
+  });
+});

@@ -70,7 +70,7 @@ export function createEnvelopeCodec<S, T extends Payload>(
     if (field === undefined) {
       throw unknownPayload(envelope, message.case as string);
     }
-    cold = toBinary(field.schema, message.value as Message);
+    cold = encode(field.schema, message.value as Message);
     return cold.length;
   }
 
@@ -176,6 +176,34 @@ export function createEnvelopeCodec<S, T extends Payload>(
   }
 
   return { size, write, read };
+}
+
+/** The bytes of the payloads that `keepBytes` was called with; empty until a payload is encoded. */
+const keptBytes = new WeakMap<Message, Uint8Array>();
+const notEncoded: Uint8Array = new Uint8Array(0);
+
+/**
+ * Lets codecs encode a payload only once, for a payload that is sent many times. It must not be changed afterwards. Steps
+ * are still encoded each time.
+ *
+ * @returns The payload.
+ */
+export function keepBytes<T extends Message>(payload: T): T {
+  keptBytes.set(payload, notEncoded);
+  return payload;
+}
+
+function encode(schema: DescMessage, payload: Message): Uint8Array {
+  const kept = keptBytes.get(payload);
+  if (kept === undefined) {
+    return toBinary(schema, payload);
+  }
+  if (kept !== notEncoded) {
+    return kept;
+  }
+  const bytes = toBinary(schema, payload);
+  keptBytes.set(payload, bytes);
+  return bytes;
 }
 
 /** Returns the payloads of EnvironmentRequest or EnvironmentResponse; `step` is the number of the step. */

@@ -9,6 +9,7 @@ export {
   type Limits,
 } from "../errors/limits.ts";
 export { createArrivingRequestCodec } from "./arriving-request.ts";
+export { keepBytes } from "./envelope.ts";
 export { decodeMessage } from "./message.ts";
 export type {
   ArrivingMessage,

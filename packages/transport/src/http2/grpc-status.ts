@@ -8,17 +8,29 @@ import { fromConnectError, toConnectError } from "../internal/connect-errors.ts"
 /** Maximum length of a grpc-message that is sent, in characters. Trailers must fit a peer's limit on headers. */
 const maxStatusMessageLength = 4096;
 
+type Trailers = Readonly<Record<string, string>>;
+
+const ok: Trailers = Object.freeze({ "grpc-status": "0" });
+
+/** The trailers of errors, kept because the refusals of a flood share one error. */
+const trailers = new WeakMap<Error, Trailers>();
+
 /** Returns the trailers that end a call. Without an error, the status is OK. */
-export function trailersOf(error: Error | undefined): Record<string, string> {
+export function trailersOf(error: Error | undefined): Trailers {
   if (error === undefined) {
-    return { "grpc-status": "0" };
+    return ok;
   }
-  const { code, rawMessage, metadata } = toConnectError(error);
-  return {
-    ...Object.fromEntries(metadata),
-    "grpc-status": String(code),
-    "grpc-message": percentEncode(rawMessage.slice(0, maxStatusMessageLength)),
-  };
+  let known = trailers.get(error);
+  if (known === undefined) {
+    const { code, rawMessage, metadata } = toConnectError(error);
+    known = Object.freeze({
+      ...Object.fromEntries(metadata),
+      "grpc-status": String(code),
+      "grpc-message": percentEncode(rawMessage.slice(0, maxStatusMessageLength)),
+    });
+    trailers.set(error, known);
+  }
+  return known;
 }
 
 /**

@@ -52,9 +52,9 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
       const gone = new AbortController();
       this.#gone = gone;
       if (this.#isGone) {
-        gone.abort();
+        gone.abort(callerGone());
       } else {
-        this.response.once("close", () => gone.abort());
+        this.response.once("close", () => gone.abort(callerGone()));
       }
     }
     return this.#gone.signal;
@@ -94,7 +94,7 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
     this.addTrailers(trailers);
     this.response.end(last);
     this.#hasEnded = true;
-    this.#gone?.abort();
+    this.#gone?.abort(callerGone());
   }
 
   abstract read(most: number): Promise<Uint8Array>;
@@ -199,11 +199,13 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
           reject(error);
         }
       };
+      const onClose = (): void => reject(callerGone());
       http2.on("data", onData);
-      http2.once("end", () => resolve(body));
-      http2.once("close", () =>
-        reject(new DmEnvRpcError("CANCELLED", "the caller ended the call")),
-      );
+      http2.once("end", () => {
+        http2.off("close", onClose);
+        resolve(body);
+      });
+      http2.once("close", onClose);
     })
       .finally(() => requestBytes.end())
       .then(() => body.message());
@@ -227,6 +229,14 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
       }
     });
   }
+}
+
+let shared: DmEnvRpcError | undefined;
+
+/** Returns the error of a call whose caller is gone. All calls share it, because each new error costs a stack trace. */
+function callerGone(): DmEnvRpcError {
+  shared ??= new DmEnvRpcError("CANCELLED", "the caller ended the call", { origin: "client" });
+  return shared;
 }
 
 /** The body of a request that has one message. */
