@@ -224,7 +224,7 @@ async function matchmaker(quick: boolean): Promise<void> {
   print(
     `\n  ${"fault".padEnd(38)} ${"all play again, s".padStart(18)} ${"pause, s".padStart(9)} ${"longest wait, s".padStart(16)}\n`,
   );
-  for (const { fault, allMs, pauseMs, note } of recoveries) {
+  for (const { fault, stopsService, allMs, pauseMs, note } of recoveries) {
     const all = allMs === undefined ? "never" : inSeconds(allMs);
     const wait = inSeconds(ledger.longestWaitDuringMs(fault));
     const times = [all.padStart(18), inSeconds(pauseMs).padStart(9), wait.padStart(16)];
@@ -232,6 +232,11 @@ async function matchmaker(quick: boolean): Promise<void> {
     if (allMs === undefined || allMs > recoveryMs) {
       failures.push(
         `${fault}: expected a recovery within ${recoveryMs / 1_000} s, received ${all} s`,
+      );
+    }
+    if (pauseMs > recoveryMs && !stopsService) {
+      failures.push(
+        `${fault}: expected matches within ${recoveryMs / 1_000} s of its start, received ${inSeconds(pauseMs)} s`,
       );
     }
   }

@@ -8,19 +8,21 @@ export interface Fault {
   readonly name: string;
   /** True if it is part of the short run. */
   readonly isQuick?: boolean;
+  /** True if no match is possible while the fault lasts. */
+  readonly stopsService?: boolean;
   /**
    * Provokes the fault, and ends it if it has an end.
    *
    * @param allow Sets the fates that the fault explains.
-   * @returns The time from which recovery counts: the start of the fault, or the end of a fault that stops the service
-   *   while it lasts.
+   * @returns The time from which the recovery of every agent counts: the start of the fault, or its end if some agents
+   *   cannot play while it lasts.
    */
   provoke(fleet: Fleet, allow: (permits: Permits) => void): Promise<Provoked>;
 }
 
 /** A fault that was provoked. */
 export interface Provoked {
-  /** Time from which recovery counts, in milliseconds since 1970. */
+  /** Time from which the recovery of every agent counts, in milliseconds since 1970. */
   readonly sinceMs: number;
   /** Figures of the fault, for the table. */
   readonly note?: string;
@@ -116,6 +118,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
     },
     {
       name: "Redis pauses its clients",
+      stopsService: true,
       async provoke({ redis }, allow) {
         allow(lateNews);
         await redis.command("CLIENT", "PAUSE", String(standstillMs), "ALL");
@@ -125,6 +128,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
     },
     {
       name: "Redis is suspended",
+      stopsService: true,
       isQuick: true,
       async provoke({ redis }, allow) {
         allow(lateNews);
@@ -136,6 +140,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
     },
     {
       name: "Redis is killed, and restarts",
+      stopsService: true,
       async provoke({ redis }, allow) {
         allow(lateNews);
         await redis.kill();
@@ -145,6 +150,7 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
     },
     {
       name: "Redis restarts without its data",
+      stopsService: true,
       async provoke({ redis }, allow) {
         allow(lostState);
         await redis.kill();

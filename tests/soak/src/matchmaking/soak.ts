@@ -24,9 +24,11 @@ export interface MatchmakingJob {
 /** The recovery from one fault. */
 export interface Recovery {
   readonly fault: string;
+  /** True if no match was possible while the fault lasted. */
+  readonly stopsService: boolean;
   /** Time until every agent had begun another sequence; undefined if one had not. */
   readonly allMs: number | undefined;
-  /** Longest time in which no sequence began. */
+  /** Longest time in which no sequence began, from the start of the fault to the recovery of every agent. */
   readonly pauseMs: number;
   readonly note: string;
 }
@@ -87,15 +89,17 @@ export async function soakMatchmaking(job: MatchmakingJob): Promise<Matchmaking>
     await setTimeout(calmMs);
     onProgress(fault.name);
     ledger.during(fault.name);
+    const beganMs = Date.now();
     const { sinceMs, note, mend } = await fault.provoke(fleet, (permits) =>
       ledger.during(fault.name, permits),
     );
     const backMs = await ledger.allBegan(sinceMs, sinceMs + patienceMs);
     const allMs = backMs === undefined ? undefined : backMs - sinceMs;
-    const pauseMs = ledger.longestPauseMs(sinceMs, backMs ?? Date.now());
+    const pauseMs = ledger.longestPauseMs(beganMs, backMs ?? Date.now());
     const missing = backMs === undefined ? `never again: ${ledger.missing(sinceMs)}` : "";
     const notes = [note, ledger.explainedBy(fault.name), missing].filter((text) => text);
-    recoveries.push({ fault: fault.name, allMs, pauseMs, note: notes.join("; ") });
+    const { name, stopsService = false } = fault;
+    recoveries.push({ fault: name, stopsService, allMs, pauseMs, note: notes.join("; ") });
     await mend?.();
   }
   ledger.during("after the faults");
