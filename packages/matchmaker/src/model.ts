@@ -62,7 +62,13 @@ export interface Assignment extends Part {
  */
 export interface Ticket {
   readonly id: string;
+  /** Age of the ticket, for its place in the queue and for expansions. A ticket that waits again keeps it. */
   readonly createdMs: number;
+  /**
+   * Time from which `maxWaitMs` is measured: when the ticket, which had a seat, began to wait again. Undefined until
+   * then, and in records of earlier releases: `maxWaitMs` is then measured from `createdMs`.
+   */
+  readonly waitingSinceMs?: number | undefined;
   /** The only profile that may match the ticket; empty if any profile may. */
   readonly profile: string;
   /** Number of agents; undefined for a single agent. */

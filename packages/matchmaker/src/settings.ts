@@ -34,7 +34,10 @@ class SettingTable {
   readonly authorizeMs: Limit = { default: 10_000, unit: "ms" };
   /** Time limit for one run of a custom match function, and for one call of `evaluate`. Default 1,000. */
   readonly matchFunctionMs: Limit = { default: 1_000, unit: "ms" };
-  /** Longest time that a ticket waits, from its creation. Default 600,000. */
+  /**
+   * Longest time that a ticket waits: from its creation or, if its world was lost, from when it began to wait again.
+   * Default 600,000.
+   */
   readonly maxWaitMs: Limit = { default: 600_000, unit: "ms" };
   /**
    * Lease of a waiting ticket. A watch keeps the lease. Without a watch, the ticket's creator must read the

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { Code } from "@connectrpc/connect";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { manualTime } from "@dm-env-rpc/transport/internal";
-import { expect, it } from "vitest";
-import { eventsOf, Fleet } from "../../testing/fleet.ts";
+import { afterAll, describe, expect, it } from "vitest";
+import { eventsOf, Fleet, fleetOn } from "../../testing/fleet.ts";
 import { recordsOf } from "../../testing/invariants.ts";
 import { startMs } from "../../testing/start-ms.ts";
+import { stopStores, storeKinds } from "../../testing/stores.ts";
+import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Store } from "../store/store.ts";
+
+afterAll(stopStores);
 
 it("each ticket that waited too long is reported once, after its failure is committed", async () => {
   const time = manualTime(startMs);
@@ -133,4 +138,97 @@ it("a thousand tickets that are overdue together fail in one tick, in commits of
   expect(fleet.matchmaker.counts().tickets).toMatchObject({ waiting: 0, failed: 1_001 });
   expect(eventsOf(fleet, "ticket-ended")).toHaveLength(1_001);
   expect(sizes.filter((size) => size > 1)).toEqual([500, 500]);
+});
+
+describe.each(storeKinds)("maxWaitMs, in $name,", ({ isHere, createData }) => {
+  it.skipIf(!isHere)(
+    "starts anew for tickets that played and lost their server, and the next leader knows when",
+    async () => {
+      await using data = await createData();
+      const settings = { leaderLeaseMs: 60_000, maxWaitMs: 120_000 };
+      await using fleet = await fleetOn(data, { settings });
+      await fleet.serve("a");
+      const ids = await fleet.tickets(2);
+      await fleet.settle();
+      await fleet.joinAll(ids);
+      await fleet.pass(122_000, 10_000);
+      expect(await fleet.states(ids)).toEqual(["JOINED", "JOINED"]);
+      await fleet.registry.deregisterServer({ serverId: "a" });
+      fleet.time.advance(500);
+      await fleet.settle();
+      expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+      await fleet.matchmaker.close();
+      await data.pass(60_000);
+
+      await using next = await fleetOn(data, { settings, servers: fleet.servers });
+      next.time.advance(59_999);
+      await next.settle();
+      expect(await next.states(ids)).toEqual(["WAITING", "WAITING"]);
+      expect(next.matchmaker.isLeading).toBe(true);
+      next.time.advance(500);
+      await next.settle();
+      expect(await next.states(ids)).toEqual(["FAILED", "FAILED"]);
+    },
+  );
+});
+
+it("tickets that played for longer than maxWaitMs and lost their server are matched again", async () => {
+  await using fleet = await Fleet.open();
+  await fleet.serve("a");
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.joinAll(ids);
+  await fleet.pass(620_000, 10_000);
+  await fleet.registry.deregisterServer({ serverId: "a" });
+  fleet.servers.all.clear();
+  await fleet.pass(5_000);
+  await fleet.serve("b");
+  await fleet.pass(1_000);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("a failed create does not fail tickets that played for longer than maxWaitMs before", async () => {
+  await using fleet = await Fleet.open({ settings: { maxWaitMs: 60_000 } });
+  await fleet.serve("a");
+  const ids = await fleet.tickets(2);
+  await fleet.settle();
+  await fleet.joinAll(ids);
+  await fleet.pass(70_000, 10_000);
+  await fleet.registry.deregisterServer({ serverId: "a" });
+  fleet.servers.all.clear();
+  const b = await fleet.serve("b");
+  b.createErrors.push(new DmEnvRpcError("INTERNAL", "no memory"));
+  await fleet.pass(10_000);
+  expect(eventsOf(fleet, "world-failed")).toHaveLength(1);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+});
+
+it("creates that fail again and again do not prolong maxWaitMs", async () => {
+  await using fleet = await Fleet.open({ settings: { maxWaitMs: 60_000 } });
+  const server = await fleet.serve("a");
+  const full = () => new DmEnvRpcError("RESOURCE_EXHAUSTED", "the server is full");
+  server.createErrors.push(...Array.from({ length: 1_000 }, full));
+  const ids = await fleet.tickets(2);
+  await fleet.pass(59_000);
+  expect(await fleet.states(ids)).not.toContain("FAILED");
+  expect(eventsOf(fleet, "world-failed").length).toBeGreaterThan(2);
+  await fleet.pass(35_000);
+  expect(await fleet.states(ids)).toEqual(["FAILED", "FAILED"]);
+  expect((await fleet.ticket(ids[0] ?? "")).error?.message).toMatch(/limit: maxWaitMs/);
+});
+
+it("maxWaitMs of a record without waitingSinceMs is measured from the ticket's creation", async () => {
+  const time = manualTime(startMs);
+  const store = memoryStore({ time });
+  const old = waitingTicket("old", { createdMs: startMs - 59_999 });
+  const again = waitingTicket("again", { createdMs: startMs - 59_999, waitingSinceMs: startMs });
+  await store.commit(
+    [old, again].map((value) => ({ kind: "ticket" as const, id: value.id, version: 0, value })),
+  );
+  await using fleet = await Fleet.open({ time, store, settings: { maxWaitMs: 60_000 } });
+  await fleet.matchmaker.tick();
+  expect(await fleet.states(["old", "again"])).toEqual(["WAITING", "WAITING"]);
+  time.advance(500);
+  await fleet.matchmaker.tick();
+  expect(await fleet.states(["old", "again"])).toEqual(["FAILED", "WAITING"]);
 });

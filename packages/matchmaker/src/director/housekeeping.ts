@@ -49,11 +49,11 @@ export async function keepTickets(context: DirectorContext): Promise<void> {
 
 /** Returns the reason why a waiting ticket fails now; undefined while it may wait. */
 function overdue(
-  { createdMs, aliveUntilMs, away }: Ticket,
+  { createdMs, waitingSinceMs = createdMs, aliveUntilMs, away }: Ticket,
   { maxWaitMs, ticketLeaseMs, awayMs }: MatchmakerSettings,
   nowMs: number,
 ): string | undefined {
-  if (nowMs - createdMs >= maxWaitMs) {
+  if (nowMs - waitingSinceMs >= maxWaitMs) {
     return `no match was found within ${maxWaitMs} ms; create another ticket, or widen the profile's filters (limit: maxWaitMs)`;
   }
   if (aliveUntilMs === undefined || nowMs < aliveUntilMs) {

@@ -14,17 +14,21 @@ import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /**
- * Returns a ticket that waits again, in its old place. The ticket need not be watched or read before
- * `untilMs`.
+ * Returns a ticket that waits again, in its old place. The ticket need not be watched or read for `awayMs`.
+ *
+ * `maxWaitMs` starts anew if the ticket had a seat. It does not start anew if the ticket's world was never created:
+ * the ticket then still waits for its first seat, and creates that fail again and again must not prolong its wait.
  */
-export function requeued(ticket: Ticket, untilMs: number, reason: Reason): Ticket {
+export function requeued(ticket: Ticket, nowMs: number, awayMs: number, reason: Reason): Ticket {
+  const hadSeat = ticket.state === "assigned" || ticket.state === "joined";
   return {
     ...ticket,
     state: "waiting",
+    waitingSinceMs: hadSeat ? nowMs : ticket.waitingSinceMs,
     matchId: undefined,
     assignment: undefined,
     reason,
-    aliveUntilMs: Math.max(ticket.aliveUntilMs ?? 0, untilMs),
+    aliveUntilMs: Math.max(ticket.aliveUntilMs ?? 0, nowMs + awayMs),
   };
 }
 
@@ -164,5 +168,5 @@ export function lostFate(
   return (ticket) =>
     profile?.whenLost === "fail"
       ? ended(ticket, "failed", nowMs, reason)
-      : requeued(ticket, nowMs + settings.awayMs, reason);
+      : requeued(ticket, nowMs, settings.awayMs, reason);
 }

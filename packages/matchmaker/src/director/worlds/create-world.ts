@@ -104,7 +104,7 @@ async function createWorld(
   if (profile === undefined || !mayCreate) {
     const what = profile === undefined ? "the profile was deleted" : "the server was lost";
     await unplace(context, world.id, (ticket) =>
-      requeued(ticket, replica.now() + settings.awayMs, {
+      requeued(ticket, replica.now(), settings.awayMs, {
         code: "UNAVAILABLE",
         message: `${what} before the world was created`,
       }),
@@ -174,7 +174,7 @@ async function isAllocated(
   const { replica, settings } = context;
   if (!(await context.allocate(server))) {
     await unplace(context, id, (ticket) =>
-      requeued(ticket, replica.now() + settings.awayMs, {
+      requeued(ticket, replica.now(), settings.awayMs, {
         code: "UNAVAILABLE",
         message: "a server for the match could not be allocated; the ticket waits for another one",
       }),
@@ -316,7 +316,7 @@ async function createFailed(
     }
     if (fault === "server") {
       const text = "a server could not create the match's world; the ticket waits for another one";
-      return requeued(ticket, nowMs + settings.awayMs, waits(text));
+      return requeued(ticket, nowMs, settings.awayMs, waits(text));
     }
     const attempts = ticket.attempts + 1;
     if (attempts >= settings.maxAttempts) {
@@ -324,7 +324,7 @@ async function createFailed(
       return ended({ ...ticket, attempts }, "failed", nowMs, fails(text));
     }
     const text = `the match's world could not be created: ${why}; the ticket waits for another one`;
-    return requeued({ ...ticket, attempts }, nowMs + settings.awayMs, waits(text));
+    return requeued({ ...ticket, attempts }, nowMs, settings.awayMs, waits(text));
   });
 }
 

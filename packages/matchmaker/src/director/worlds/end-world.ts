@@ -44,7 +44,7 @@ async function destroyWorld(
     return worldEnded(replica, stored, (ticket) =>
       hasPlayed(replica, stored.value, ticket)
         ? ended(ticket, "completed", nowMs)
-        : requeued(ticket, nowMs + settings.awayMs, {
+        : requeued(ticket, nowMs, settings.awayMs, {
             code: "ABORTED",
             message: "the world was destroyed before the seat was taken",
           }),
