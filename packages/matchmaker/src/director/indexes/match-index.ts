@@ -3,7 +3,7 @@ import { messageOf, toError } from "@dm-env-rpc/transport/internal";
 import type { Emit } from "../../events.ts";
 import type { WaitingTicket } from "../../functions/match-function.ts";
 import type { MatchFunctions } from "../../functions/profile-function.ts";
-import { hasEnded, type Ticket, type World } from "../../model.ts";
+import { hasEnded, type Report, type Ticket, type World } from "../../model.ts";
 import { type Profile, profileMessage, profileOf } from "../../profile.ts";
 import type { Replica, ReplicaChange } from "../../replica.ts";
 import { AgeOrder } from "./age-order.ts";
@@ -40,6 +40,8 @@ export class MatchIndex {
   readonly worldsOf: WorldGroups = new WorldGroups();
   readonly #worldByName = new Map<string, string>();
   readonly #loads = new Map<string, Load>();
+  /** Agents of the reported worlds that have no record, by server and name of the world. */
+  readonly #unrecorded = new Map<string, Map<string, number>>();
   /** Worlds without a match that are open or being created, by profile. */
   readonly spares: WorldGroups = new WorldGroups();
   /** Worlds to create, by server. The worlds of a server are in the order in which they were placed. */
@@ -73,8 +75,26 @@ export class MatchIndex {
     this.#stop();
   }
 
+  /** Returns the load of a server's recorded worlds. */
   loadOf(serverId: string): Readonly<Load> {
     return this.#loads.get(serverId) ?? { worlds: 0, seats: 0 };
+  }
+
+  /**
+   * Returns the load of the worlds that had no record when their server last reported them, and that still have
+   * none. Each of their agents counts as a seat.
+   */
+  unrecordedLoadOf(serverId: string): Readonly<Load> {
+    let worlds = 0;
+    let empty = 0;
+    let seats = 0;
+    for (const agents of this.#unrecorded.get(serverId)?.values() ?? []) {
+      worlds += 1;
+      empty += agents === 0 ? 1 : 0;
+      seats += agents;
+    }
+    // An empty world may be one that is being created: its record does not have its name yet, and is counted already.
+    return { worlds: worlds - Math.min(empty, this.creatingOn.get(serverId).size), seats };
   }
 
   worldNamed(serverId: string, name: string): string | undefined {
@@ -146,11 +166,7 @@ export class MatchIndex {
         }
         break;
       case "report":
-        if (change.after === undefined) {
-          this.reported.delete(change.id);
-        } else {
-          this.reported.add(change.id);
-        }
+        this.#onReport(change.id, change.after);
         break;
       case "profile":
         this.#onProfile(change.id, change.after?.message);
@@ -158,6 +174,27 @@ export class MatchIndex {
       case "server":
       case "secret":
         break;
+    }
+  }
+
+  #onReport(serverId: string, report: Report | undefined): void {
+    this.#unrecorded.delete(serverId);
+    if (report === undefined) {
+      this.reported.delete(serverId);
+      return;
+    }
+    this.reported.add(serverId);
+    const unrecorded = report.worlds.filter(
+      ({ name }) => this.worldNamed(serverId, name) === undefined,
+    );
+    if (unrecorded.length > 0) {
+      // A joining agent has a ticket in the world, but `agents` does not count it yet.
+      this.#unrecorded.set(
+        serverId,
+        new Map(
+          unrecorded.map(({ name, agents, tickets }) => [name, Math.max(agents, tickets.length)]),
+        ),
+      );
     }
   }
 
@@ -259,6 +296,7 @@ export class MatchIndex {
     this.#loads.set(serverId, { worlds: load.worlds + 1, seats: load.seats + world.seats });
     if (name !== undefined) {
       this.#worldByName.set(nameKey(serverId, name), id);
+      this.#unrecorded.get(serverId)?.delete(name);
     }
     if (world.matchId === undefined && (world.state === "open" || world.state === "creating")) {
       this.spares.add(world.profile, world);

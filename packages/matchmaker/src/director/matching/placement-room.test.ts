@@ -2,8 +2,8 @@
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { startMs } from "../../../testing/start-ms.ts";
-import type { Kind, Records, ServerRecord, World } from "../../model.ts";
-import { put, Replica } from "../../replica.ts";
+import type { Kind, Records, ReportedWorld, ServerRecord, World } from "../../model.ts";
+import { put, Replica, remove } from "../../replica.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { MatchIndex } from "../indexes/match-index.ts";
 import { type Placed, Placement } from "./placement.ts";
@@ -57,13 +57,30 @@ function open() {
         resetSequences: 0,
         ...more,
       }),
-    report: (serverId: string, load: number | undefined) =>
+    endWorld: async (id: string): Promise<void> => {
+      const world = replica.get("world", id);
+      await replica.commit(world === undefined ? [] : [remove("world", id, world)]);
+    },
+    report: (
+      serverId: string,
+      load: number | undefined,
+      worlds: readonly (Pick<ReportedWorld, "name"> & Partial<ReportedWorld>)[] = [],
+    ) =>
       write("report", serverId, {
         serverId,
         epoch: 1,
         sequence: 1,
         receivedMs: startMs,
-        worlds: [],
+        worlds: worlds.map((world) => ({
+          type: "gridworld",
+          agents: 0,
+          sequences: 0,
+          tickets: [],
+          left: [],
+          joins: 0,
+          premade: false,
+          ...world,
+        })),
         load,
       }),
     /** Begins a tick in which every server except `unusable` may get worlds. */
@@ -139,6 +156,61 @@ describe("the room for worlds", () => {
     const placement = tick();
     expect(taken(placement, pairs({ seats: 4 }))).toEqual(["both"]);
     expect(taken(placement, pairs())).toEqual(["large"]);
+  });
+});
+
+describe("a reported world without a record", () => {
+  it("uses the room of a world and of its agents, including those that are joining, until it is not reported", async () => {
+    const { serve, report, tick } = open();
+    await serve("a", { maxWorlds: 10, maxAgents: 20 });
+    await report("a", undefined, [
+      { name: "full", agents: 6, tickets: ["one", "two"] },
+      { name: "joining", agents: 1, tickets: ["three", "four", "five", "six"] },
+    ]);
+    expect(tick().room(pairs({ seats: 1 }))).toBe(8);
+    expect(tick().room(pairs())).toBe(5);
+    await report("a", undefined, [{ name: "full", agents: 6 }]);
+    expect(tick().room(pairs({ seats: 1 }))).toBe(9);
+    expect(tick().room(pairs())).toBe(7);
+    await report("a", undefined);
+    expect(tick().room(pairs())).toBe(10);
+  });
+
+  it("is not counted again once it has a record, nor when the record has been deleted since the report", async () => {
+    const { serve, addWorld, endWorld, report, tick } = open();
+    await serve("a", { maxWorlds: 4 });
+    await addWorld("known", "a");
+    await report("a", undefined, [
+      { name: "known", agents: 30 },
+      { name: "new", agents: 2 },
+    ]);
+    await report("b", undefined, [{ name: "known", agents: 30 }]);
+    expect(tick().room(pairs())).toBe(2);
+    await addWorld("new", "a", { seats: 34 });
+    expect(tick().room(pairs())).toBe(2);
+    await addWorld("known", "a", { state: "destroying" });
+    expect(tick().room(pairs())).toBe(2);
+    await endWorld("known");
+    expect(tick().room(pairs())).toBe(3);
+    await report("a", undefined, [
+      { name: "known", agents: 30 },
+      { name: "new", agents: 2 },
+    ]);
+    expect(tick().room(pairs())).toBe(0);
+  });
+
+  it("is not counted again if it may be a world that is being created", async () => {
+    const { serve, addWorld, report, tick } = open();
+    await serve("a");
+    await addWorld("creating 1", "a", { state: "creating", name: undefined });
+    await addWorld("creating 2", "a", { state: "creating", name: undefined });
+    await report("a", undefined, [{ name: "x" }]);
+    expect(tick().room(pairs())).toBe(8);
+    await report("a", undefined, [{ name: "x" }, { name: "y" }, { name: "z" }]);
+    expect(tick().room(pairs())).toBe(7);
+    // A world with an agent in it has existed for longer.
+    await report("a", undefined, [{ name: "x", agents: 1 }]);
+    expect(tick().room(pairs())).toBe(7);
   });
 });
 
@@ -230,6 +302,21 @@ describe("worlds that are spread", () => {
     await report("b", 0.55);
     await addWorld("one", "a");
     await addWorld("two", "a");
+    const spread = pairs({ placement: "spread-load" });
+    // With one more world, the load of "a" is 0.6.
+    expect(taken(tick(), spread, spread, spread)).toEqual(["a", "b", "a"]);
+  });
+
+  it("by load count reported worlds without a record among the earlier worlds", async () => {
+    const { serve, addWorld, report, tick } = open();
+    await serve("a");
+    await serve("b");
+    await report("a", 0.4, [
+      { name: "orphan", agents: 1 },
+      { name: "one", agents: 2 },
+    ]);
+    await report("b", 0.55);
+    await addWorld("one", "a");
     const spread = pairs({ placement: "spread-load" });
     // With one more world, the load of "a" is 0.6.
     expect(taken(tick(), spread, spread, spread)).toEqual(["a", "b", "a"]);

@@ -37,6 +37,27 @@ it("an orphaned world is not destroyed while an agent is in it", async () => {
   expect([...server.worlds.keys()]).toEqual([]);
 });
 
+it.each([
+  ["agents", { maxWorlds: 10, maxAgents: 4 }],
+  ["worlds", { maxWorlds: 2, maxAgents: 40 }],
+])("orphaned worlds use their server's room for %s until they are destroyed", async (_, room) => {
+  await using fleet = await Fleet.open();
+  const server = await fleet.serve("a", room);
+  const orphans = [server.create("gridworld"), server.create("gridworld")];
+  for (const name of orphans) {
+    server.worlds.get(name)?.tickets.add(`first of ${name}`).add(`second of ${name}`);
+  }
+  await fleet.pass(1_000);
+  const ids = await fleet.tickets(2);
+  await fleet.pass(20_000);
+  expect(fleet.servers.calls).not.toContain("create a");
+  expect(await fleet.states(ids)).toEqual(["WAITING", "WAITING"]);
+  server.worlds.get(orphans[0] ?? "")?.tickets.clear();
+  await fleet.pass(20_000);
+  expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
+  expect(server.worlds.has(orphans[1] ?? "")).toBe(true);
+});
+
 /** Returns the number of worlds on each server after a number of matches. */
 async function worldsAfter(matches: number, placement: Placement): Promise<number[]> {
   await using fleet = await Fleet.open({ profiles: [profile({ placement })] });

@@ -136,7 +136,7 @@ export class Placement {
     const settling = worlds.filter(
       ({ state, openedMs }) => state === "creating" || openedMs > sinceMs,
     ).length;
-    const settled = worlds.length - settling;
+    const settled = worlds.length - settling + this.#matchIndex.unrecordedLoadOf(id).worlds;
     const perWorld = Math.max(1 / maxWorlds, settled === 0 ? 0 : reported / settled);
     const estimate = { load: reported + settling * perWorld, perWorld };
     this.#loads.set(id, estimate);
@@ -148,8 +148,9 @@ export class Placement {
     for (const { value: server } of this.#replica.table("server").values()) {
       if (server.state === "serving") {
         const load = this.#matchIndex.loadOf(server.id);
-        const worlds = server.maxWorlds - load.worlds;
-        const seats = server.maxAgents - load.seats;
+        const unrecorded = this.#matchIndex.unrecordedLoadOf(server.id);
+        const worlds = server.maxWorlds - load.worlds - unrecorded.worlds;
+        const seats = server.maxAgents - load.seats - unrecorded.seats;
         rooms.push({ server, worlds, seats, taken: 0 });
       }
     }
