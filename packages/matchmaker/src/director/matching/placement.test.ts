@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Placement } from "@dm-env-rpc/protocol/matchmaker";
-import { expect, it } from "vitest";
-import { Fleet, profile } from "../../../testing/fleet.ts";
+import { afterAll, expect, it } from "vitest";
+import { eventsOf, Fleet, fleetOn, profile } from "../../../testing/fleet.ts";
 import { violations } from "../../../testing/invariants.ts";
 import type { SimulatedServer } from "../../../testing/simulated-servers.ts";
+import { stopStores, storeKinds } from "../../../testing/stores.ts";
+
+afterAll(stopStores);
+
+const redis = storeKinds.find(({ name }) => name === "Redis");
 
 it.each([
   ["worlds", { maxWorlds: 1, maxAgents: 40 }],
@@ -57,6 +62,35 @@ it.each([
   expect(await fleet.states(ids)).toEqual(["ASSIGNED", "ASSIGNED"]);
   expect(server.worlds.has(orphans[1] ?? "")).toBe(true);
 });
+
+it.skipIf(!redis?.isHere)(
+  "a server whose full worlds the store has lost gets no more agents than it allows",
+  async () => {
+    await using data = await redis?.createData();
+    if (data === undefined) {
+      throw new Error("a Redis was expected");
+    }
+    await using fleet = await fleetOn(data);
+    const server = await fleet.serve("a", { maxAgents: 4 });
+    const lost = await fleet.tickets(4);
+    await fleet.settle();
+    await fleet.joinAll(lost);
+    await fleet.pass(1_000);
+    await data.flush();
+    await fleet.matchmaker.tick();
+    await fleet.admin.putProfile({ profile: profile() });
+    await fleet.register(server);
+    const ids = await fleet.tickets(4);
+    await fleet.pass(20_000);
+    expect(eventsOf(fleet, "store-lost")).toHaveLength(1);
+    expect(await fleet.states(ids)).toEqual(ids.map(() => "WAITING"));
+    for (const { tickets } of server.worlds.values()) {
+      tickets.clear();
+    }
+    await fleet.pass(20_000);
+    expect(await fleet.states(ids)).toEqual(ids.map(() => "ASSIGNED"));
+  },
+);
 
 /** Returns the number of worlds on each server after a number of matches. */
 async function worldsAfter(matches: number, placement: Placement): Promise<number[]> {
