@@ -54,8 +54,9 @@ export interface MatchmakerOptions {
    */
   readonly store?: Store | undefined;
   /**
-   * Profiles to start with. Each profile replaces the stored profile of the same name. If the store loses
-   * its data, these profiles are restored.
+   * Profiles to start with. Each start replaces the stored profiles of the same names, so it reverts what operators
+   * have changed or deleted in the meantime. Stored profiles with other names stay. If the store loses its data, these
+   * profiles are restored.
    */
   readonly profiles?: readonly MatchProfile[] | undefined;
   /** Custom match functions, by the name that profiles use. */

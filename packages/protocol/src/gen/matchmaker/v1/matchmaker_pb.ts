@@ -2371,7 +2371,8 @@ export const RegistryService: GenService<{
  */
 export const AdminService: GenService<{
   /**
-   * Creates a profile, or replaces the profile of the same name.
+   * Creates a profile, or replaces the profile of the same name. A matchmaker that starts with a configured profile of
+   * this name replaces it again.
    *
    * @generated from rpc matchmaker.v1.AdminService.PutProfile
    */
@@ -2389,7 +2390,8 @@ export const AdminService: GenService<{
     output: typeof GetProfileResponseSchema;
   },
   /**
-   * Stops making matches of a profile; its current matches continue.
+   * Stops making matches of a profile; its current matches continue. A matchmaker that starts with a configured profile
+   * of this name creates it again.
    *
    * @generated from rpc matchmaker.v1.AdminService.DeleteProfile
    */
