@@ -16,7 +16,7 @@ import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
 import { type MatchmakerSettings, settingsFrom } from "../settings.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { Admission } from "./admission.ts";
-import { requireCallerRole } from "./authorize.ts";
+import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./authorize.ts";
 
 /** Clients that call from an address of this machine. */
 function clientsFrom(served: MatchmakerServer, localAddress = "127.0.0.1") {
@@ -183,6 +183,111 @@ it("unfinished requests of one address leave room for other addresses", async ()
   } finally {
     hostile.destroy();
   }
+});
+
+describe("the calls of one server credential", () => {
+  /** Grants the roles in the metadata `roles`; the callers of a fleet share one credential without an identity. */
+  const byRoles: AuthorizeCall = ({ metadata }) => ({
+    roles: (metadata.get("roles") ?? "agent").split(" ") as CallerRole[],
+  });
+  const asServer = { headers: { roles: "agent server" } };
+  const asOperator = { headers: { roles: "operator" } };
+
+  it("leave room for operators, for reports if they are registrations, and again for registrations once they end", async () => {
+    const servers = new SimulatedServers();
+    let held = 0;
+    let hold: Promise<void> | undefined;
+    const store = memoryStore();
+    await using served = await serveMatchmaker({
+      settings: { reservedCalls: 16 },
+      authorize: byRoles,
+      servers,
+      store: {
+        ...store,
+        async read(keys) {
+          if (hold !== undefined && keys.some(({ id }) => id.startsWith("held"))) {
+            held += 1;
+            await hold;
+          }
+          return await store.read(keys);
+        },
+      },
+    });
+    const { registry, admin } = clientsFrom(served);
+    const registrationOf = (serverId: string) => {
+      const { id, address } = servers.add(new SimulatedServer(serverId));
+      return registry.registerServer({ ...server, serverId: id, address }, asServer);
+    };
+    const { epoch } = await registrationOf("known");
+    const registrations: Promise<unknown>[] = [];
+    const release = servers.hold("check");
+    for (let index = 0; index < 12; index++) {
+      registrations.push(registrationOf(`s${index}`));
+      await expect.poll(() => servers.calls.length).toBe(registrations.length + 1);
+    }
+    const refusedAs = (what: string, most: number) => (error: unknown) => {
+      refusedBy("reservedCalls")(error);
+      expect(String(error)).toContain(`too many ${what}: expected at most ${most} at a time`);
+    };
+    await registrationOf("late").then(
+      () => expect.unreachable(),
+      refusedAs("registrations of servers", 12),
+    );
+    await registry.renewServer({ serverId: "known", epoch }, asServer);
+    let goOn = (): void => {};
+    hold = new Promise((resolve) => {
+      goOn = resolve;
+    });
+    const drains: Promise<unknown>[] = [];
+    for (let index = 0; index < 2; index++) {
+      drains.push(registry.drainServer({ serverId: `held-${index}` }, asServer).catch(String));
+      await expect.poll(() => held).toBe(drains.length);
+    }
+    await registry
+      .renewServer({ serverId: "known", epoch }, asServer)
+      .then(() => expect.unreachable(), refusedAs("calls of servers", 14));
+    await admin.listServers({}, asOperator);
+    await registry.drainServer({ serverId: "known" }, asOperator);
+    release();
+    await Promise.all(registrations);
+    goOn();
+    await Promise.all(drains);
+    await registrationOf("late");
+  });
+
+  it("have the limits of an agent for tickets and watches, but no rate for reports", async () => {
+    await using served = await serveMatchmaker({
+      profiles: [pairs],
+      settings: { maxWatchesPerCaller: 2, maxCallsPerSecond: 5 },
+      authorize: byRoles,
+      time: manualTime(),
+    });
+    const { frontend, registry } = clientsFrom(served);
+    for (let count = 0; count < 50; count++) {
+      await expect(registry.renewServer({ serverId: "none" }, asServer)).rejects.toMatchObject({
+        code: Code.NotFound,
+      });
+    }
+    await frontend.createTicket({ ticketId: "one" }, asServer);
+    const leaving = new AbortController();
+    const watchAs = async ({ headers }: typeof asServer) => {
+      const call = { headers, signal: leaving.signal };
+      const stream = frontend.watchTicket({ ticketId: "one" }, call);
+      return await stream[Symbol.asyncIterator]().next();
+    };
+    await watchAs(asServer);
+    await watchAs(asServer);
+    await watchAs(asServer).then(() => expect.unreachable(), refusedBy("maxWatchesPerCaller"));
+    const call = () => frontend.getTicket({ ticketId: "one" }, asServer);
+    const calls = async (): Promise<unknown> => {
+      for (;;) {
+        await call();
+      }
+    };
+    await calls().then(() => expect.unreachable(), refusedBy("maxCallsPerSecond"));
+    await frontend.getTicket({ ticketId: "one" }, asOperator);
+    leaving.abort();
+  });
 });
 
 it("the connections of one address are limited", async () => {

@@ -21,14 +21,43 @@ const limits = {
   reserved: ["reservedCalls", "maxCallsPerCaller"],
 } as const satisfies Record<Pool, readonly [keyof MatchmakerSettings, keyof MatchmakerSettings]>;
 
+/** A part of the reserve: calls of the registry by callers that are not operators. */
+interface ServerPart {
+  readonly noun: string;
+  readonly has: (path: string) => boolean;
+  /** Returns the maximum number of concurrent calls. */
+  readonly most: (reservedCalls: number) => number;
+}
+
+/**
+ * Parts of the reserve, so that registrations leave room for reports, which renew leases, and the calls of servers
+ * leave room for operators.
+ */
+const serverParts: readonly ServerPart[] = [
+  {
+    noun: "registrations of servers",
+    has: (path) =>
+      path === `/${RegistryService.typeName}/${RegistryService.method.registerServer.name}`,
+    most: (reservedCalls) => Math.ceil((reservedCalls * 3) / 4),
+  },
+  {
+    noun: "calls of servers",
+    has: (path) => path.startsWith(`/${RegistryService.typeName}/`),
+    most: (reservedCalls) => Math.ceil((reservedCalls * 7) / 8),
+  },
+];
+
 /** A call that the listener has admitted. */
 interface Admitted {
+  readonly path: string;
   readonly pool: Pool;
   /** True once the gate has accepted the call, or if its service has no gate. */
   isAccepted: boolean;
   hasEnded: boolean;
   /** Ends the call's use of its caller's limits; does nothing for a caller without limits. */
   credit: () => void;
+  /** Stops counting the call in the parts of the reserve. */
+  leaveParts: () => void;
   /** Stops counting the call as unread for its network; does nothing if its pool is not `reserved`. */
   hasBeenRead: () => void;
   /** Stops counting the call. Idempotent. */
@@ -74,6 +103,8 @@ export class Admission {
     reserved: new Counts(),
   };
   readonly #rates: TokenBuckets;
+  /** Open calls of each part of the reserve. */
+  readonly #byPart = new Counts<ServerPart>();
   /** Calls in the reserve whose requests have not been read, by network. */
   readonly #unread = new Counts<string>();
   /** Open calls of health and reflection, in total and by network. */
@@ -104,10 +135,12 @@ export class Admission {
       );
     }
     const call: Admitted = {
+      path,
       pool,
       isAccepted: !gated.has(service),
       hasEnded: false,
       credit: () => {},
+      leaveParts: () => {},
       hasBeenRead: () => {},
       end: () => {
         if (call.hasEnded) {
@@ -117,6 +150,7 @@ export class Admission {
         call.hasBeenRead();
         this.#open[pool] -= 1;
         call.credit();
+        call.leaveParts();
       },
     };
     const network = callerKey(undefined, peer);
@@ -142,8 +176,9 @@ export class Admission {
 
   /**
    * Creates the `requestGate` of a service. It checks the caller of a call and applies the caller's limits before
-   * the request is read. A caller that the check refuses uses the rate of its network. The calls of a caller
-   * that `authorize` identifies as an operator or a server have no limits per caller.
+   * the request is read. A caller that the check refuses uses the rate of its network. If `authorize` identifies the
+   * caller, its calls of the registry and of the admin service have no limits per caller, and neither has any call of
+   * an operator.
    */
   gate(checkCaller: CheckCaller): (call: HandlerContext) => Promise<void> {
     return async (context) => {
@@ -152,12 +187,19 @@ export class Admission {
       try {
         await this.#check(context, checkCaller, peer);
         const caller = callerOf(context);
-        const isTrusted = caller?.roles.some((role) => role !== "agent") ?? false;
-        const key = isTrusted ? undefined : callerKey(caller, peer);
+        const isOperator = caller?.roles.includes("operator") ?? false;
+        // Many servers may share one credential, so only the reserve limits their calls of the registry.
+        const isLimited =
+          caller === undefined ||
+          (!isOperator && context.service.typeName === FrontendService.typeName);
+        const key = isLimited ? callerKey(caller, peer) : undefined;
         this.#spend(key);
         if (call?.hasEnded === false) {
           call.credit();
           this.#charge(call, key);
+          if (!isOperator) {
+            this.#enterParts(call);
+          }
           call.isAccepted = true;
         }
       } catch (error) {
@@ -229,6 +271,25 @@ export class Admission {
       );
     }
     call.credit = open.add(key);
+  }
+
+  #enterParts(call: Admitted): void {
+    const { reservedCalls } = this.#settings;
+    const parts = serverParts.filter((part) => part.has(call.path));
+    for (const part of parts) {
+      const most = part.most(reservedCalls);
+      if (this.#byPart.of(part) >= most) {
+        throw overloaded(
+          `too many ${part.noun}: expected at most ${most} at a time, because the rest of ${reservedCalls} reserved calls is for other calls; try again later (limit: reservedCalls)`,
+        );
+      }
+    }
+    const left = parts.map((part) => this.#byPart.add(part));
+    call.leaveParts = () => {
+      for (const leave of left) {
+        leave();
+      }
+    };
   }
 
   #spend(key: string | undefined): void {

@@ -187,7 +187,7 @@ describe("a registration", () => {
     await fleet.register(server);
   });
 
-  it("past maxServers is refused while others are being checked; a repeated one counts once, and a failed one no longer", async () => {
+  it("past maxServers is refused while others are being checked, and a failed one no longer counts", async () => {
     await using fleet = await Fleet.open({ settings: { maxServers: 2 } });
     const release = fleet.servers.hold("check");
     const checks = (id: string): number =>
@@ -195,8 +195,8 @@ describe("a registration", () => {
     const servers = ["a", "b", "c"].map((id) => fleet.servers.add(new SimulatedServer(id)));
     const register = (id: string) =>
       fleet.registry.registerServer({ ...offer, serverId: id, address: `${id}.test:1` });
-    const [first, again, second] = [register("a"), register("a"), register("b")];
-    await expect.poll(() => [checks("a"), checks("b")]).toEqual([2, 1]);
+    const [first, second] = [register("a"), register("b")];
+    await expect.poll(() => [checks("a"), checks("b")]).toEqual([1, 1]);
     await expect(register("c")).rejects.toSatisfy(
       refused(Code.ResourceExhausted, /too many servers: expected at most 2; .*limit: maxServers/),
     );
@@ -204,11 +204,37 @@ describe("a registration", () => {
       server.isUp = false;
     }
     release();
-    await Promise.all([first, again]);
+    await first;
     await expect(second).rejects.toSatisfy(
       refused(Code.FailedPrecondition, /expected a dm_env_rpc server at "b.test:1"/),
     );
     await register("c");
+  });
+
+  it("is refused while the address of another registration of the server is being checked, and may then be repeated", async () => {
+    await using fleet = await reaching(new SimulatedServer("a"), new SimulatedServer("b"));
+    const release = fleet.servers.hold("check");
+    const register = (id: string) =>
+      fleet.registry.registerServer({ ...offer, serverId: id, address: `${id}.test:1` });
+    const first = register("a");
+    await expect.poll(() => fleet.servers.calls).toEqual(["check a"]);
+    for (let again = 0; again < 3; again++) {
+      await expect(register("a")).rejects.toSatisfy(
+        refused(
+          Code.Aborted,
+          /^server_id: expected one registration of server "a" at a time, received another one while the address of the first is being checked; register again later$/,
+        ),
+      );
+    }
+    const other = register("b");
+    await expect.poll(() => fleet.servers.calls).toEqual(["check a", "check b"]);
+    release();
+    await Promise.all([first, other]);
+    expect((await register("a")).epoch).toBe(2n);
+    fleet.servers.all.clear();
+    for (let again = 0; again < 2; again++) {
+      await expect(register("a")).rejects.toMatchObject({ code: Code.FailedPrecondition });
+    }
   });
 });
 

@@ -41,6 +41,8 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
   const { replica, settings, issuer, emit } = context;
   const addresses = new ServerAddresses(replica);
   const budget = new ServerBudget(replica);
+  /** Ids of the servers whose addresses are being checked. */
+  const checking = new Set<string>();
   const terms = () => ({
     lease: duration(settings.serverLeaseMs),
     serverTime: time(replica.now()),
@@ -59,8 +61,13 @@ export function registryService(context: RegistryContext): ServiceImpl<typeof Re
       try {
         await replica.refresh([{ kind: "server", id: serverId }]);
         checkAsker(replica.get("server", serverId)?.value, asker);
-        await callBack(context, request);
-        await checkRivals(context, addresses, request);
+        const checked = startChecks(checking, serverId);
+        try {
+          await callBack(context, request);
+          await checkRivals(context, addresses, request);
+        } finally {
+          checked();
+        }
         const epoch = await register(context, addresses, request, worlds, asker, call.signal);
         emit({ kind: "server-registered", serverId, address });
         return { epoch: BigInt(epoch), ...terms() };
@@ -159,6 +166,24 @@ function checkCount(
       `too many servers: expected at most ${settings.maxServers}; wait until one has left (limit: maxServers)`,
     );
   }
+}
+
+/**
+ * Starts the checks of a server's address, which may take seconds, unless those of another registration of the server
+ * have not ended.
+ *
+ * @returns A function to call when the checks have ended.
+ * @throws DmEnvRpcError ABORTED.
+ */
+function startChecks(checking: Set<string>, serverId: string): () => void {
+  if (checking.has(serverId)) {
+    throw new DmEnvRpcError(
+      "ABORTED",
+      `server_id: expected one registration of server "${shorten(serverId)}" at a time, received another one while the address of the first is being checked; register again later`,
+    );
+  }
+  checking.add(serverId);
+  return () => void checking.delete(serverId);
 }
 
 function checkWorlds(
