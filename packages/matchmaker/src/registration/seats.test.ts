@@ -4,18 +4,22 @@ import { expect, it } from "vitest";
 import type { TokenVerifier } from "../tokens/verifier.ts";
 import { createSeats } from "./seats.ts";
 
-/** Creates seats whose tokens are `TICKET` or `TICKET/SEAT`, and are valid until 30,000. */
+/**
+ * Creates seats whose tokens are `TICKET`, `TICKET/SEAT` or `TICKET/SEAT/EXPIRY`, and are valid until 30,000 or their
+ * expiry.
+ */
 function open({ partySize = 1 } = {}) {
   let nowMs = 0;
   let changes = 0;
   const verifier: TokenVerifier = {
     async join(token = "", worldName, isHeld = () => false) {
-      const [ticketId = "", seatId = ticketId] = token.split("/");
-      if (nowMs >= 30_000 && !isHeld(seatId)) {
+      const [ticketId = "", seatId = ticketId, expiry = "30000"] = token.split("/");
+      const expiresMs = Number(expiry);
+      if (nowMs >= expiresMs && !isHeld(seatId)) {
         throw new DmEnvRpcError("UNAUTHENTICATED", "this join token expired");
       }
       const part = { team: "red", role: "scout", data: { map: "night" } };
-      return { ticketId, seatId, worldName, matchId: "match", part, partySize, expiresMs: 30_000 };
+      return { ticketId, seatId, worldName, matchId: "match", part, partySize, expiresMs };
     },
     operator: async () => {},
   };
@@ -57,6 +61,26 @@ it("a seat that its world holds is taken one more time, even with an expired tok
   other.hold();
   expect(seats.leftFrom("world")).toEqual(["one", "two"]);
   await expect(seats.take("two", "world")).rejects.toThrow(/expired/);
+});
+
+it("a held seat is taken by only one of two agents with the same expired token, also while a server has many seats", async () => {
+  const { seats, pass } = open();
+  const takeOthers = async (count: number, prefix: string): Promise<void> => {
+    for (let index = 0; index < count; index++) {
+      await seats.take(`${prefix}${index}/${prefix}${index}/100000`, "world");
+    }
+  };
+  const held = await seats.take("one", "world");
+  held.hold();
+  pass(30_001);
+  // The server forgets expired seats when it has 1,024 seats, and then when it has 2,046.
+  await takeOthers(1_023, "a");
+  await takeOthers(1_022, "b");
+  const attempts = await Promise.allSettled([
+    seats.take("one", "world"),
+    seats.take("one", "world"),
+  ]);
+  expect(attempts.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
 });
 
 it("the error of a token whose agent is still in the world says how long to try again, and after it has left, to create another ticket", async () => {

@@ -58,6 +58,9 @@ export interface ReportedSeats extends Seats {
   keep(worldNames: ReadonlySet<string>): void;
 }
 
+/** More time than the verification of a token takes. */
+const verificationMs = 60_000;
+
 interface Holder {
   readonly ticketId: string;
   /** True after a report has contained the seat: the matchmaker may then know that the seat is taken. */
@@ -141,7 +144,9 @@ export function createSeats(
       if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
         throw takenSeat(inside.get(worldName)?.has(claims.seatId) === true);
       }
-      taken.add(claims.seatId, claims.expiresMs);
+      // The token of a held seat may have expired. Another agent with this token may have been verified before the seat
+      // was taken.
+      taken.add(claims.seatId, Math.max(claims.expiresMs, now() + verificationMs));
       const world = inside.get(worldName) ?? new Map<string, Holder>();
       const isKnown = world.get(claims.seatId)?.isKnown ?? false;
       const holder = { ticketId: claims.ticketId, isKnown, keptMs: undefined };
