@@ -363,6 +363,25 @@ describe("a registration", () => {
     });
   });
 
+  it("admits an agent whose seat is held by its token of an earlier key, after a matchmaker without a store has restarted", async () => {
+    const { registry, token } = await issuing();
+    await using registration = registry.open();
+    await registration.registered;
+    const mine = await token("one");
+    (await registration.seats.take(mine, "world")).hold();
+    for (let restart = 0; restart < 3; restart++) {
+      registry.jwks = (await issuing()).issuer.jwks;
+      registry.failures.renew.push(Code.NotFound);
+      await registry.pass(leaseMs);
+    }
+    await registry.pass(600_000);
+    (await registration.seats.take(mine, "world")).hold();
+    await registration.seats.take(mine, "world");
+    await expect(registration.seats.take(mine, "world")).rejects.toMatchObject({
+      code: "UNAUTHENTICATED",
+    });
+  });
+
   it("sends a drain immediately, or once it is registered", async () => {
     const registry = new Registry();
     registry.failures.register.push(Code.Unavailable);

@@ -11,6 +11,7 @@ import {
 } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isTransient, retryMs } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
+import { PublicKeys } from "../tokens/public-keys.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { eventLoopMeter } from "./load-meter.ts";
 import { createSeats, type Seats } from "./seats.ts";
@@ -134,7 +135,7 @@ export function register(options: RegistrationOptions): Registration {
   const usesTokens = options.joinTokens ?? true;
   const callers = new Callers(RegistryService, options);
   const ended = new AbortController();
-  let jwks: string | undefined;
+  const keys = new PublicKeys();
   /** Offset of the matchmaker's clock from this machine's. */
   let aheadMs = 0;
   let leaseMs = 0;
@@ -159,7 +160,13 @@ export function register(options: RegistrationOptions): Registration {
     isDue = true;
     wake();
   };
-  const verifier = tokenVerifier({ serverId, address: options.address, jwks: () => jwks, now });
+  const verifier = tokenVerifier({
+    serverId,
+    address: options.address,
+    jwks: () => keys.current,
+    earlierKeys: () => keys.earlier,
+    now,
+  });
   const seats = createSeats(verifier, now, changed);
 
   const worlds = () => {
@@ -207,7 +214,7 @@ export function register(options: RegistrationOptions): Registration {
     }
     leaseMs = milliseconds(terms.lease) ?? leaseMs;
     if (terms.jwks !== "") {
-      jwks = terms.jwks;
+      keys.learn(terms.jwks, now());
     }
   };
 

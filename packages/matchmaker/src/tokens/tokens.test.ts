@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { createSeats } from "../registration/seats.ts";
 import { tokenIssuer } from "./issuer.ts";
 import { algorithm, generateSigningKey, type SigningKey } from "./keys.ts";
+import { earlierMs, maxEarlierKeys, PublicKeys } from "./public-keys.ts";
 import { issuerName, tokenVerifier } from "./verifier.ts";
 
 const nowMs = Date.UTC(2030, 0, 1);
@@ -244,6 +245,94 @@ describe("a join token", () => {
     await expect(verifier.join("x", "world")).rejects.toSatisfy(
       refused("UNAVAILABLE", /try again/),
     );
+  });
+});
+
+describe("a token of a key that the matchmaker has replaced", () => {
+  const unknownKey = refused("UNAUTHENTICATED", /expected a token that the matchmaker issued/);
+
+  /** A verifier that has learned the keys of several matchmakers, one after the other. */
+  async function replaced(replacements = 1) {
+    const first = await setup();
+    let now = nowMs;
+    const keys = new PublicKeys();
+    keys.learn(first.issuer.jwks, now);
+    for (let count = 0; count < replacements; count++) {
+      keys.learn((await setup()).issuer.jwks, now);
+    }
+    const verifier = tokenVerifier({
+      serverId: "server",
+      address: "server.test:1",
+      jwks: () => keys.current,
+      earlierKeys: () => keys.earlier,
+      now: () => now,
+    });
+    return {
+      ...first,
+      keys,
+      verifier,
+      pass: (ms: number) => {
+        now += ms;
+      },
+    };
+  }
+
+  it.each([1, maxEarlierKeys])(
+    "is valid until it expires, after %i replacements",
+    async (count) => {
+      const { verifier, token, pass } = await replaced(count);
+      const mine = await token();
+      expect(await verifier.join(mine, "world")).toMatchObject({ seatId: "seat-1" });
+      pass(30_000);
+      await expect(verifier.join(mine, "world")).rejects.toSatisfy(
+        refused("UNAUTHENTICATED", /expired/),
+      );
+    },
+  );
+
+  it("is refused after more replacements than the server remembers", async () => {
+    const { verifier, keys, token } = await replaced(maxEarlierKeys + 1);
+    expect(keys.earlier).toHaveLength(maxEarlierKeys);
+    await expect(verifier.join(await token(), "world")).rejects.toSatisfy(unknownKey);
+  });
+
+  it("is refused ten minutes after the replacement, except for a held seat", async () => {
+    const { verifier, token, pass } = await replaced();
+    const long = await token({ expiresMs: nowMs + 2 * earlierMs });
+    pass(earlierMs - 1);
+    await verifier.join(long, "world");
+    pass(1);
+    await expect(verifier.join(long, "world")).rejects.toSatisfy(unknownKey);
+    const isHeld = (seatId: string): boolean => seatId === "seat-1";
+    await verifier.join(long, "world", isHeld);
+    const other = await token({ expiresMs: nowMs + 2 * earlierMs });
+    await expect(verifier.join(other, "world", isHeld)).rejects.toSatisfy(unknownKey);
+  });
+
+  it("is valid again if the matchmaker uses the key again", async () => {
+    const { verifier, issuer, keys, token, pass } = await replaced(2);
+    keys.learn(issuer.jwks, nowMs);
+    keys.learn(issuer.jwks, nowMs);
+    expect(keys.earlier).toHaveLength(2);
+    pass(earlierMs);
+    await verifier.join(await token({ expiresMs: nowMs + 2 * earlierMs }), "world");
+  });
+
+  it("is checked like other tokens", async () => {
+    const { verifier, token } = await replaced();
+    const elsewhere = await token({ serverId: "other" });
+    await expect(verifier.join(elsewhere, "world")).rejects.toSatisfy(
+      refused("PERMISSION_DENIED", /this token is for another server/),
+    );
+    const { token: foreign } = await setup();
+    await expect(verifier.join(await foreign(), "world")).rejects.toSatisfy(unknownKey);
+  });
+
+  it("is refused if it is an operator's", async () => {
+    const { verifier, issuer } = await replaced();
+    const server = { id: "server", address: "server.test:1" };
+    const operator = await issuer.operatorToken(server, nowMs, nowMs + 1_000);
+    await expect(verifier.operator(operator)).rejects.toSatisfy(unknownKey);
   });
 });
 

@@ -5,6 +5,7 @@ import { messageOf, shorten } from "@dm-env-rpc/transport/internal";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
 import type { Part } from "../model.ts";
 import { algorithm } from "./keys.ts";
+import { type EarlierKeys, maxEarlierKeys } from "./public-keys.ts";
 
 /** Claim `iss` of the tokens. It is defined here because `issuer.ts` does not run in pages. */
 export const issuerName = "dm-env-rpc-matchmaker";
@@ -34,6 +35,11 @@ export interface VerifierOptions {
   readonly address: string;
   /** Returns the public keys, as a JWK set in JSON; called each time, because they may change. */
   readonly jwks: () => string | undefined;
+  /**
+   * Returns the public keys that were replaced. A join token that they signed is valid for a held seat and, for some
+   * time, for other seats. Default: none.
+   */
+  readonly earlierKeys?: (() => readonly EarlierKeys[]) | undefined;
   /** Returns the matchmaker's time, independent of the machine's own clock. */
   readonly now: () => number;
 }
@@ -71,12 +77,68 @@ const anyAge = 10 * 365 * 24 * 3_600;
 /** Used for an agent whose token has no part, because it is from an earlier release. */
 const noPart: Part = { team: "", role: "", data: {} };
 
+type KeySet = ReturnType<typeof createLocalJWKSet>;
+
 /** Creates a verifier. */
-export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions): TokenVerifier {
-  let known: { readonly text: string; readonly keys: ReturnType<typeof createLocalJWKSet> };
+export function tokenVerifier({
+  serverId,
+  address,
+  jwks,
+  earlierKeys = () => [],
+  now,
+}: VerifierOptions): TokenVerifier {
+  const keySets = new Map<string, KeySet>();
+  const keySetOf = (text: string): KeySet => {
+    const known = keySets.get(text);
+    if (known !== undefined) {
+      return known;
+    }
+    if (keySets.size > maxEarlierKeys) {
+      keySets.clear();
+    }
+    const keys = createLocalJWKSet(parsed(text));
+    keySets.set(text, keys);
+    return keys;
+  };
+  const verify = async (token: string, text: string): Promise<JWTPayload> => {
+    const { payload } = await jwtVerify(token, keySetOf(text), {
+      algorithms: [algorithm],
+      issuer: issuerName,
+      audience: serverId,
+      currentDate: new Date(now()),
+      clockTolerance: anyAge,
+      requiredClaims: ["sub", "exp", "role"],
+    });
+    return payload;
+  };
+  /** Verifies a token by the first keys that signed it. */
+  const payloadOf = async (
+    token: string,
+    current: string,
+    earlier: readonly EarlierKeys[],
+    isHeld: (seatId: string) => boolean,
+  ): Promise<JWTPayload> => {
+    try {
+      return await verify(token, current);
+    } catch (error) {
+      for (const { jwks: text, untilMs } of isOfOtherKeys(error) ? earlier : []) {
+        const payload = await verify(token, text).catch((reason: unknown) => {
+          if (!isOfOtherKeys(reason)) {
+            throw reason;
+          }
+          return undefined;
+        });
+        if (payload !== undefined && (now() < untilMs || isHeld(payload.jti ?? ""))) {
+          return payload;
+        }
+      }
+      throw error;
+    }
+  };
 
   const claimsOf = async (
     token: string | undefined,
+    earlier: readonly EarlierKeys[] = [],
     isHeld: (seatId: string) => boolean = () => false,
   ): Promise<JWTPayload> => {
     const text = jwks();
@@ -92,16 +154,8 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
         'expected a join token, received none; ask the matchmaker for an assignment, and send its token as metadata "authorization: Bearer TOKEN" or as the join setting "join_token"',
       );
     }
-    known = known?.text === text ? known : { text, keys: createLocalJWKSet(parsed(text)) };
     try {
-      const { payload } = await jwtVerify(token, known.keys, {
-        algorithms: [algorithm],
-        issuer: issuerName,
-        audience: serverId,
-        currentDate: new Date(now()),
-        clockTolerance: anyAge,
-        requiredClaims: ["sub", "exp", "role"],
-      });
+      const payload = await payloadOf(token, text, earlier, isHeld);
       const isExpired = (payload.exp ?? 0) * 1_000 <= now();
       if (isExpired && !isHeld(payload.jti ?? "")) {
         throw new errors.JWTExpired("expired", payload, "exp");
@@ -117,7 +171,7 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
 
   return {
     async join(token, worldName, isHeld) {
-      const { sub, jti, exp, role, ...claims } = await claimsOf(token, isHeld);
+      const { sub, jti, exp, role, ...claims } = await claimsOf(token, earlierKeys(), isHeld);
       const { world, match, part, party, traceparent } = claims;
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
         throw new DmEnvRpcError(
@@ -160,6 +214,14 @@ export function tokenVerifier({ serverId, address, jwks, now }: VerifierOptions)
  * assignment is from an earlier registration.
  */
 class WrongAddress extends Error {}
+
+/** Returns true for the error of a token that none of the keys signed. */
+function isOfOtherKeys(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWSSignatureVerificationFailed
+  );
+}
 
 function refusal(error: unknown, nowMs: number): DmEnvRpcError {
   if (error instanceof WrongAddress) {
