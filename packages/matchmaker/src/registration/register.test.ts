@@ -6,6 +6,7 @@ import { startMs } from "../../testing/start-ms.ts";
 import { tokenIssuer } from "../tokens/issuer.ts";
 import { generateSigningKey } from "../tokens/keys.ts";
 import { register, type ServedWorld } from "./register.ts";
+import { takenId } from "./taken-id.ts";
 
 const world: ServedWorld = {
   name: "world",
@@ -21,13 +22,13 @@ async function issuing() {
   const key = await generateSigningKey();
   const issuer = await tokenIssuer(() => [key]);
   registry.jwks = issuer.jwks;
-  const token = (ticketId: string) =>
+  const token = (ticketId: string, serverId = "server") =>
     issuer.joinToken({
       ticketId,
       matchId: "match",
       part: { team: "", role: "", data: {} },
       partySize: 1,
-      serverId: "server",
+      serverId,
       address,
       worldName: "world",
       seatId: `seat of ${ticketId}`,
@@ -379,6 +380,89 @@ describe("a registration", () => {
     await registration.seats.take(mine, "world");
     await expect(registration.seats.take(mine, "world")).rejects.toMatchObject({
       code: "UNAUTHENTICATED",
+    });
+  });
+
+  describe("whose id another process has taken", () => {
+    const taken = takenId("server_secret: expected the secret that server registered with");
+
+    it("registers with another id, and admits the agents of both ids", async () => {
+      const { registry, token, issuer } = await issuing();
+      const { serverId: _, ...options } = registry.options;
+      await using registration = register({ ...options, worlds: () => registry.worlds });
+      await registration.registered;
+      const first = registration.serverId;
+      registry.failures.renew.push(taken);
+      await registry.pass(leaseMs);
+      const second = registration.serverId;
+      expect(second).not.toBe(first);
+      expect(registry.registrations.map(({ serverId }) => serverId)).toEqual([first, second]);
+      expect(registry.renewals.at(-1)?.serverId).toBe(second);
+      await registration.seats.take(await token("one", first), "world");
+      await registration.seats.take(await token("two", second), "world");
+      await expect(
+        registration.seats.take(await token("three", "other"), "world"),
+      ).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+      const rolesFor = async (id: string) => {
+        const operator = await issuer.operatorToken({ id, address }, startMs, startMs + 60_000);
+        const metadata = new Map([["authorization", `Bearer ${operator}`]]);
+        return await registration.authorize({ metadata });
+      };
+      expect([await rolesFor(first), await rolesFor(second)]).toEqual([["agent"], ["operator"]]);
+    });
+
+    it("changes its id with a growing delay if each id is taken, and admits the agents of the last eight", async () => {
+      const { registry, token } = await issuing();
+      registry.aheadMs = -60_000;
+      const { serverId: _, ...options } = registry.options;
+      await using registration = register({ ...options, worlds: () => registry.worlds });
+      await registration.registered;
+      registry.failures.renew.push(taken);
+      registry.failures.register.push(...Array.from({ length: 8 }, () => taken));
+      registration.changed();
+      await registry.pass(50 + 500 + 1_000 + 2_000 + 4_000 + 4 * 5_000);
+      expect(registry.registrations).toHaveLength(9);
+      await registry.pass(5_000);
+      const ids = registry.registrations.map(({ serverId }) => serverId);
+      expect(new Set(ids).size).toBe(10);
+      expect(ids.at(-1)).toBe(registration.serverId);
+      await registration.seats.take(await token("one", ids[1]), "world");
+      await expect(
+        registration.seats.take(await token("two", ids[0]), "world"),
+      ).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    });
+
+    it("keeps an id that it was given, reports the error, and registers again with a growing delay", async () => {
+      const registry = new Registry();
+      await using registration = registry.open();
+      await registration.registered;
+      await registry.pass(leaseMs);
+      registry.failures.renew.push(taken);
+      registry.failures.register.push(taken, taken);
+      registration.changed();
+      await registry.pass(1_500);
+      expect(registry.registrations.map(({ serverId }) => serverId)).toEqual(
+        Array.from({ length: 4 }, () => "server"),
+      );
+      expect(new Set(registry.asked)).toEqual(new Set(["a: register", "a: renew"]));
+      expect(registry.events.filter(({ kind }) => kind === "failed")).toMatchObject(
+        Array.from({ length: 3 }, () => ({
+          error: { code: "PERMISSION_DENIED", message: expect.stringContaining("server_secret") },
+        })),
+      );
+    });
+
+    it("keeps its id if it is refused for its role", async () => {
+      const registry = new Registry();
+      const { serverId: _, ...options } = registry.options;
+      await using registration = register({ ...options, worlds: () => registry.worlds });
+      await registration.registered;
+      const { serverId } = registration;
+      registry.failures.renew.push(Code.PermissionDenied);
+      registration.changed();
+      await registry.pass(leaseMs);
+      expect(registration.serverId).toBe(serverId);
+      expect(registry.registrations).toHaveLength(1);
     });
   });
 

@@ -15,6 +15,7 @@ import { PublicKeys } from "../tokens/public-keys.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { eventLoopMeter } from "./load-meter.ts";
 import { createSeats, type Seats } from "./seats.ts";
+import { isTakenId } from "./taken-id.ts";
 
 /** A world of a server. */
 export interface ServedWorld {
@@ -65,12 +66,16 @@ export interface RegistrationOptions extends CallersOptions {
   readonly onEvent?: ((event: RegistrationEvent) => void) | undefined;
   /** Clock. Default: the machine's. */
   readonly time?: TimeSource | undefined;
-  /** Id that is unique to this run of the process. Default: a random UUID. */
+  /**
+   * Id that is unique to this run of the process. Default: a random UUID, and another one if the matchmaker lost the
+   * server and then registered another process with its id.
+   */
   readonly serverId?: string | undefined;
 }
 
 /** A server's registration at its matchmaker. */
 export interface Registration extends AsyncDisposable {
+  /** The current id. */
   readonly serverId: string;
   /** Resolves when the matchmaker has accepted the server for the first time. */
   readonly registered: Promise<void>;
@@ -102,6 +107,9 @@ const maxUnansweredMs = 2_000;
 /** Share of a lease that one delay takes at most while the lease is held, so that several attempts fit in the lease. */
 const delayShare = 1 / 6;
 
+/** Maximum number of earlier ids whose join tokens are valid. */
+const maxEarlierIds = 8;
+
 /** Codes with which a matchmaker refuses to register a server, or to renew its lease. */
 const refused: ReadonlySet<Code> = new Set([
   Code.NotFound,
@@ -124,12 +132,10 @@ function bearerToken(metadata: ReadonlyMap<string, string>): string | undefined 
  * @throws DmEnvRpcError INVALID_ARGUMENT if a matchmaker's address is malformed.
  */
 export function register(options: RegistrationOptions): Registration {
-  const {
-    time = systemTime,
-    serverId = crypto.randomUUID(),
-    random = Math.random,
-    onEvent = () => {},
-  } = options;
+  const { time = systemTime, random = Math.random, onEvent = () => {} } = options;
+  let serverId = options.serverId ?? crypto.randomUUID();
+  /** Ids that other processes have taken, the latest one first. */
+  let earlierIds: readonly string[] = [];
   /** Only this process and the matchmaker know the secret. So no other process can act as this server. */
   const serverSecret = crypto.randomUUID();
   const usesTokens = options.joinTokens ?? true;
@@ -161,7 +167,8 @@ export function register(options: RegistrationOptions): Registration {
     wake();
   };
   const verifier = tokenVerifier({
-    serverId,
+    serverId: () => serverId,
+    earlierIds: () => earlierIds,
     address: options.address,
     jwks: () => keys.current,
     earlierKeys: () => keys.earlier,
@@ -286,7 +293,12 @@ export function register(options: RegistrationOptions): Registration {
           break;
         }
         onEvent({ kind: "failed", matchmaker: callers.name, error: fromCallError(error) });
-        if (!refused.has(ConnectError.from(error).code)) {
+        const isTaken = isTakenId(error);
+        if (isTaken && options.serverId === undefined) {
+          earlierIds = [serverId, ...earlierIds].slice(0, maxEarlierIds);
+          serverId = crypto.randomUUID();
+        }
+        if (!isTaken && !refused.has(ConnectError.from(error).code)) {
           callers.next();
           failures += 1;
           await pause(time, retryMs(error, failures, unanswered()), ended.signal);
@@ -345,7 +357,9 @@ export function register(options: RegistrationOptions): Registration {
     return closing;
   };
   return {
-    serverId,
+    get serverId() {
+      return serverId;
+    },
     registered,
     seats,
     async authorize({ metadata }) {

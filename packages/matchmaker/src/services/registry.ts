@@ -14,6 +14,7 @@ import { invalid, notFound, overloaded } from "../errors.ts";
 import { checkLabels } from "../labels.ts";
 import type { Report, ReportedWorld, ServerRecord } from "../model.ts";
 import { checkName, checkSecret, maxNameLength, maxWorldTypeLength } from "../names.ts";
+import { takenId } from "../registration/taken-id.ts";
 import { put } from "../replica.ts";
 import type { Change } from "../store/store.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
@@ -293,7 +294,7 @@ function askerOf(
 /**
  * Refuses a caller that acts for another caller's server, or for another process's server.
  *
- * @throws DmEnvRpcError PERMISSION_DENIED.
+ * @throws ConnectError PERMISSION_DENIED, for which `isTakenId` is true.
  */
 function checkAsker(server: ServerRecord | undefined, asker: Asker): void {
   if (server === undefined) {
@@ -301,14 +302,12 @@ function checkAsker(server: ServerRecord | undefined, asker: Asker): void {
   }
   const { id, owner, secretHash } = server;
   if (owner !== undefined && owner !== asker.identity && !asker.isOperator) {
-    throw new DmEnvRpcError(
-      "PERMISSION_DENIED",
+    throw takenId(
       `server_id: expected the caller that registered server "${shorten(id)}", received another caller; give each run of a server an id of its own`,
     );
   }
   if (!isSecretOf(secretHash, asker.secret)) {
-    throw new DmEnvRpcError(
-      "PERMISSION_DENIED",
+    throw takenId(
       `server_secret: expected the secret that server "${shorten(id)}" registered with, received ${asker.secret === "" ? "none" : "another secret"}; give each run of a server an id of its own`,
     );
   }

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { as, refused } from "../../testing/callers.ts";
 import { Fleet } from "../../testing/fleet.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
+import { isTakenId } from "../registration/taken-id.ts";
 import { defaultSettings, type MatchmakerSettings } from "../settings.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
@@ -48,6 +49,7 @@ describe("a registered server", () => {
       fleet.registry.deregisterServer({ serverId: "a" }, other),
     ]) {
       await expect(call).rejects.toSatisfy(denied);
+      await expect(call).rejects.toSatisfy(isTakenId);
     }
     const { servers: listed } = await fleet.admin.listServers({}, as("operator"));
     expect(listed).toMatchObject([{ id: "a", worlds: [] }]);
@@ -64,6 +66,16 @@ describe("a registered server", () => {
     await expect(fleet.registry.registerServer(request, as("alice"))).rejects.toSatisfy(
       refused(Code.PermissionDenied, /server_secret: expected the secret/),
     );
+    await expect(fleet.registry.registerServer(request, as("alice"))).rejects.toSatisfy(isTakenId);
+  });
+
+  it("has a taken id, but a caller without the role of a server is refused for its role", async () => {
+    await using fleet = await Fleet.open({ authorize: () => ({ roles: ["agent"] }) });
+    const refusal = await fleet.registry
+      .registerServer(requestFor(fleet, "a"))
+      .catch((error: unknown) => error);
+    expect(refusal).toMatchObject({ code: Code.PermissionDenied });
+    expect(isTakenId(refusal)).toBe(false);
   });
 
   it("keeps its owner if an operator registers it again", async () => {

@@ -29,8 +29,13 @@ export interface JoinClaims {
 
 /** Options of a verifier. */
 export interface VerifierOptions {
-  /** The server's own id: tokens for another server, or for an earlier run of this one, are refused. */
-  readonly serverId: string;
+  /**
+   * The server's own id, or a function that returns it: tokens for another server, or for an earlier run of this one, are
+   * refused.
+   */
+  readonly serverId: string | (() => string);
+  /** Returns earlier ids of this run of the server, whose join tokens are valid, too. Default: none. */
+  readonly earlierIds?: (() => readonly string[]) | undefined;
   /** The address that the server registered: tokens for another address are refused. */
   readonly address: string;
   /** Returns the public keys, as a JWK set in JSON; called each time, because they may change. */
@@ -77,11 +82,20 @@ const anyAge = 10 * 365 * 24 * 3_600;
 /** Used for an agent whose token has no part, because it is from an earlier release. */
 const noPart: Part = { team: "", role: "", data: {} };
 
+/** Terms, besides the current keys, on which a token is valid. */
+interface Terms {
+  /** Ids of the server for which the token may be. */
+  readonly audience: readonly string[];
+  readonly earlier: readonly EarlierKeys[];
+  readonly isHeld: (seatId: string) => boolean;
+}
+
 type KeySet = ReturnType<typeof createLocalJWKSet>;
 
 /** Creates a verifier. */
 export function tokenVerifier({
   serverId,
+  earlierIds = () => [],
   address,
   jwks,
   earlierKeys = () => [],
@@ -100,11 +114,16 @@ export function tokenVerifier({
     keySets.set(text, keys);
     return keys;
   };
-  const verify = async (token: string, text: string): Promise<JWTPayload> => {
+  const ids = typeof serverId === "string" ? () => serverId : serverId;
+  const verify = async (
+    token: string,
+    text: string,
+    audience: readonly string[],
+  ): Promise<JWTPayload> => {
     const { payload } = await jwtVerify(token, keySetOf(text), {
       algorithms: [algorithm],
       issuer: issuerName,
-      audience: serverId,
+      audience: [...audience],
       currentDate: new Date(now()),
       clockTolerance: anyAge,
       requiredClaims: ["sub", "exp", "role"],
@@ -115,14 +134,13 @@ export function tokenVerifier({
   const payloadOf = async (
     token: string,
     current: string,
-    earlier: readonly EarlierKeys[],
-    isHeld: (seatId: string) => boolean,
+    { audience, earlier, isHeld }: Terms,
   ): Promise<JWTPayload> => {
     try {
-      return await verify(token, current);
+      return await verify(token, current, audience);
     } catch (error) {
       for (const { jwks: text, untilMs } of isOfOtherKeys(error) ? earlier : []) {
-        const payload = await verify(token, text).catch((reason: unknown) => {
+        const payload = await verify(token, text, audience).catch((reason: unknown) => {
           if (!isOfOtherKeys(reason)) {
             throw reason;
           }
@@ -136,11 +154,7 @@ export function tokenVerifier({
     }
   };
 
-  const claimsOf = async (
-    token: string | undefined,
-    earlier: readonly EarlierKeys[] = [],
-    isHeld: (seatId: string) => boolean = () => false,
-  ): Promise<JWTPayload> => {
+  const claimsOf = async (token: string | undefined, terms: Terms): Promise<JWTPayload> => {
     const text = jwks();
     if (text === undefined) {
       throw new DmEnvRpcError(
@@ -155,9 +169,9 @@ export function tokenVerifier({
       );
     }
     try {
-      const payload = await payloadOf(token, text, earlier, isHeld);
+      const payload = await payloadOf(token, text, terms);
       const isExpired = (payload.exp ?? 0) * 1_000 <= now();
-      if (isExpired && !isHeld(payload.jti ?? "")) {
+      if (isExpired && !terms.isHeld(payload.jti ?? "")) {
         throw new errors.JWTExpired("expired", payload, "exp");
       }
       if (payload["address"] !== address) {
@@ -170,8 +184,12 @@ export function tokenVerifier({
   };
 
   return {
-    async join(token, worldName, isHeld) {
-      const { sub, jti, exp, role, ...claims } = await claimsOf(token, earlierKeys(), isHeld);
+    async join(token, worldName, isHeld = () => false) {
+      const { sub, jti, exp, role, ...claims } = await claimsOf(token, {
+        audience: [ids(), ...earlierIds()],
+        earlier: earlierKeys(),
+        isHeld,
+      });
       const { world, match, part, party, traceparent } = claims;
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
         throw new DmEnvRpcError(
@@ -197,7 +215,11 @@ export function tokenVerifier({
       };
     },
     async operator(token) {
-      const { role } = await claimsOf(token);
+      const { role } = await claimsOf(token, {
+        audience: [ids()],
+        earlier: [],
+        isHeld: () => false,
+      });
       if (role === "operator") {
         return;
       }
