@@ -80,7 +80,10 @@ class SettingTable {
   readonly maxWatchesPerCaller: Limit = { default: 2_000, unit: "count" };
   /** Concurrent calls of agents, not counting watches. Default 8,000. */
   readonly maxCalls: Limit = { default: 8_000, unit: "count" };
-  /** Concurrent calls of servers and operators, which agents cannot use up. Default 2,000. */
+  /**
+   * Concurrent calls of servers and operators, which agents cannot use up. Registrations may use three quarters of them,
+   * and all calls of servers seven eighths. Default 2,000.
+   */
   readonly reservedCalls: Limit = { default: 2_000, unit: "count" };
   /** Concurrent calls of one caller, not counting watches. Default 1,000. */
   readonly maxCallsPerCaller: Limit = { default: 1_000, unit: "count" };
