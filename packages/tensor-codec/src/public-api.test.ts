@@ -75,6 +75,7 @@ test("./wire exports the codecs and their limits", () => {
     "defaultMaxMessageWork",
     "defaultMaxStringBytes",
     "encodeTensor",
+    "keepBytes",
     "ownScalars",
   ]);
 });

@@ -11,11 +11,11 @@ import {
 } from "@dm-env-rpc/transport/internal";
 import { Callers, type CallersOptions, isTransient, retryMs } from "../callers.ts";
 import { milliseconds } from "../durations.ts";
+import { isTakenId } from "../taken-id.ts";
 import { PublicKeys } from "../tokens/public-keys.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { eventLoopMeter } from "./load-meter.ts";
 import { createSeats, type Seats } from "./seats.ts";
-import { isTakenId } from "./taken-id.ts";
 
 /** A world of a server. */
 export interface ServedWorld {

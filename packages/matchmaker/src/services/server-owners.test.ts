@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { as, refused } from "../../testing/callers.ts";
 import { Fleet } from "../../testing/fleet.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
-import { isTakenId } from "../registration/taken-id.ts";
 import { defaultSettings, type MatchmakerSettings } from "../settings.ts";
+import { isTakenId } from "../taken-id.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridworld"] };

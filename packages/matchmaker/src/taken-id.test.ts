@@ -7,8 +7,8 @@ import {
 } from "@connectrpc/connect-node";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { expect, it } from "vitest";
-import { serveCounting } from "../../testing/world-server.ts";
-import { serveMatchmaker } from "../serve-matchmaker.ts";
+import { serveCounting } from "../testing/world-server.ts";
+import { serveMatchmaker } from "./serve-matchmaker.ts";
 import { isTakenId } from "./taken-id.ts";
 
 it("a caller of each protocol can distinguish a taken server id from other refusals", async () => {
