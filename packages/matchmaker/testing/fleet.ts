@@ -216,7 +216,7 @@ export class Fleet implements AsyncDisposable {
       throw new Error(`unknown world "${assignment.worldName}" at ${assignment.address}`);
     }
     const verifier = tokenVerifier({
-      serverId: server.id,
+      serverId: () => server.id,
       address: server.address,
       jwks: () => this.#registered.get(server.id)?.jwks,
       now: () => this.time.now(),

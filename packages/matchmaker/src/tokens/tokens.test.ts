@@ -15,7 +15,12 @@ async function setup({ serverId = "server", address = "server.test:1", at = nowM
   const issuer = await tokenIssuer(() => [key]);
   let now = at;
   let seat = 0;
-  const verifier = tokenVerifier({ serverId, address, jwks: () => issuer.jwks, now: () => now });
+  const verifier = tokenVerifier({
+    serverId: () => serverId,
+    address,
+    jwks: () => issuer.jwks,
+    now: () => now,
+  });
   return {
     key,
     issuer,
@@ -82,7 +87,7 @@ describe("a join token", () => {
       nowMs + 1_000,
     );
     const verifier = tokenVerifier({
-      serverId: "server",
+      serverId: () => "server",
       address: "thief.test:1",
       jwks: () => issuer.jwks,
       now: () => nowMs,
@@ -237,7 +242,7 @@ describe("a join token", () => {
 
   it("cannot be checked before the server has reached its matchmaker", async () => {
     const verifier = tokenVerifier({
-      serverId: "s",
+      serverId: () => "s",
       address: "s:1",
       jwks: () => undefined,
       now: () => nowMs,
@@ -261,7 +266,7 @@ describe("a token of a key that the matchmaker has replaced", () => {
       keys.learn((await setup()).issuer.jwks, now);
     }
     const verifier = tokenVerifier({
-      serverId: "server",
+      serverId: () => "server",
       address: "server.test:1",
       jwks: () => keys.current,
       earlierKeys: () => keys.earlier,

@@ -29,11 +29,8 @@ export interface JoinClaims {
 
 /** Options of a verifier. */
 export interface VerifierOptions {
-  /**
-   * The server's own id, or a function that returns it: tokens for another server, or for an earlier run of this one, are
-   * refused.
-   */
-  readonly serverId: string | (() => string);
+  /** Returns the server's own id: tokens for another server, or for an earlier run of this one, are refused. */
+  readonly serverId: () => string;
   /** Returns earlier ids of this run of the server, whose join tokens are valid, too. Default: none. */
   readonly earlierIds?: (() => readonly string[]) | undefined;
   /** The address that the server registered: tokens for another address are refused. */
@@ -114,7 +111,6 @@ export function tokenVerifier({
     keySets.set(text, keys);
     return keys;
   };
-  const ids = typeof serverId === "string" ? () => serverId : serverId;
   const verify = async (
     token: string,
     text: string,
@@ -186,7 +182,7 @@ export function tokenVerifier({
   return {
     async join(token, worldName, isHeld = () => false) {
       const { sub, jti, exp, role, ...claims } = await claimsOf(token, {
-        audience: [ids(), ...earlierIds()],
+        audience: [serverId(), ...earlierIds()],
         earlier: earlierKeys(),
         isHeld,
       });
@@ -216,7 +212,7 @@ export function tokenVerifier({
     },
     async operator(token) {
       const { role } = await claimsOf(token, {
-        audience: [ids()],
+        audience: [serverId()],
         earlier: [],
         isHeld: () => false,
       });

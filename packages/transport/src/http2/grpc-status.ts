@@ -13,14 +13,14 @@ type Trailers = Readonly<Record<string, string>>;
 const ok: Trailers = Object.freeze({ "grpc-status": "0" });
 
 /** The trailers of errors, kept because the refusals of a flood share one error. */
-const trailers = new WeakMap<Error, Trailers>();
+const knownTrailers = new WeakMap<Error, Trailers>();
 
 /** Returns the trailers that end a call. Without an error, the status is OK. */
 export function trailersOf(error: Error | undefined): Trailers {
   if (error === undefined) {
     return ok;
   }
-  let known = trailers.get(error);
+  let known = knownTrailers.get(error);
   if (known === undefined) {
     const { code, rawMessage, metadata } = toConnectError(error);
     known = Object.freeze({
@@ -28,7 +28,7 @@ export function trailersOf(error: Error | undefined): Trailers {
       "grpc-status": String(code),
       "grpc-message": percentEncode(rawMessage.slice(0, maxStatusMessageLength)),
     });
-    trailers.set(error, known);
+    knownTrailers.set(error, known);
   }
   return known;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { NetworkTurns } from "./network-turns.ts";
 
-/** Runs at most a number of asynchronous tasks at a time. Networks take turns, so that none waits for the tasks of another. */
+/** Runs at most a number of asynchronous tasks at a time. Networks take turns, so that none waits for all tasks of another. */
 export class Slots {
   #free: number;
   readonly #waiting = new NetworkTurns();
