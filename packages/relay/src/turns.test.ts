@@ -24,8 +24,8 @@ it("pauses a source once its messages have taken too much of a turn, and resumes
     message();
     messages += 1;
   }
-  // A turn has two milliseconds. The clock is read with every 64th message, first when the turn begins.
-  expect(messages).toBe(192);
+  // A turn has a millisecond. The clock is read with every 64th message, first when the turn begins.
+  expect(messages).toBe(128);
   message(); // A message that was in transit.
   expect(calls).toEqual(["pause"]);
   for (const task of tasks.splice(0)) {

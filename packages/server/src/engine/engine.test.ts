@@ -172,7 +172,7 @@ function slowed(
     const world = counting.create(context) as UntypedWorld;
     const { tick } = world.observe as unknown as { tick(): number };
     const slowTick = (): number => {
-      tableOfWorld().nowMs += 1;
+      tableOfWorld().nowMs += 0.5;
       return tick();
     };
     const slow = {
@@ -373,7 +373,7 @@ describe("the answers of a tick for many agents", () => {
   it("are errors if an observation fails before they are sent", () => {
     const table: Table = openTable(9, {
       create: slowed(() => {
-        if (table.nowMs === 4) {
+        if (table.nowMs === 2) {
           throw new Error("no more ink");
         }
         return table;
@@ -592,7 +592,7 @@ describe("the undelivered ends of many agents", () => {
   ];
 
   describe.each(waits)("that %s waits for", (_what, send) => {
-    it.each([1, 6])("end the wait with an error if an observation fails after %i ms", (failsMs) => {
+    it.each([1, 3])("end the wait with an error if an observation fails after %i ms", (failsMs) => {
       const table = survived(failsMs);
       send(table, table.request());
       while (table.turn()) {
@@ -1009,7 +1009,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
         step() {},
         observe: { tick: () => 0, reward: () => 0 },
         leave() {
-          table.nowMs += 0.5;
+          table.nowMs += 0.25;
         },
       }),
     } as never);
@@ -1065,7 +1065,7 @@ describe("behaviour 77: an agent with a key, whose stream is lost", () => {
         step() {},
         observe: { tick: () => 0, reward: () => 0 },
         leave() {
-          table.nowMs += 1;
+          table.nowMs += 0.5;
         },
       }),
     } as never);

@@ -49,6 +49,8 @@ export class WorldRegistry implements Worlds {
   readonly #served = new Map<string, WatchedWorld>();
   readonly #options: WorldRegistryOptions;
   readonly #totals: WorldTotals;
+  /** The error of creates without room: one for all, because each new error costs a stack trace. */
+  readonly #full: DmEnvRpcError;
   #created = 0;
   /** The error of creates once the server is closing. */
   #closing: DmEnvRpcError | undefined;
@@ -57,6 +59,11 @@ export class WorldRegistry implements Worlds {
   constructor(options: WorldRegistryOptions) {
     checkDefinitions(options.definitions);
     this.#options = options;
+    const { maxWorlds } = options.limits;
+    this.#full = new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `this server has room for ${maxWorlds} worlds and all are in use; destroy one first (limit: maxWorlds)`,
+    );
     this.#totals = new WorldTotals(options.definitions.map(({ name }) => name));
   }
 
@@ -125,10 +132,7 @@ export class WorldRegistry implements Worlds {
       );
     }
     if (this.#worlds.size >= limits.maxWorlds) {
-      throw new DmEnvRpcError(
-        "RESOURCE_EXHAUSTED",
-        `this server has room for ${limits.maxWorlds} worlds and all are in use; destroy one first (limit: maxWorlds)`,
-      );
+      throw this.#full;
     }
     const rest = new Map(settings);
     const definition = this.#definition(rest);

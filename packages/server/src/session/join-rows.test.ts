@@ -22,10 +22,10 @@ function setUp({ different = false, isAsync = false, max = 1_000 } = {}) {
     name: "hall",
     actions: {},
     agents: { max },
-    observations: () => (different && nowMs > 4 ? { late: t.int32() } : { seen: t.int32() }),
+    observations: () => (different && nowMs > 2 ? { late: t.int32() } : { seen: t.int32() }),
     create: () => ({
       join: () => {
-        nowMs += 1;
+        nowMs += 0.5;
         return isAsync ? Promise.resolve() : undefined;
       },
       step() {},

@@ -55,11 +55,15 @@ export class StreamSpans {
 
   /** Ends the span of the current request. */
   answered(response: ProcessResponse): void {
+    const span = this.#request;
+    this.#request = undefined;
+    if (span?.isRecording !== true) {
+      return; // A flood has thousands of errors, and each new error costs a stack trace.
+    }
     const error = response.case === "error" ? unpackStatus(response.value) : undefined;
     const created =
       response.case === "createWorld" ? { [worldName]: response.value.worldName } : undefined;
-    this.#request?.end(error, created);
-    this.#request = undefined;
+    span.end(error, created);
   }
 
   /** Ends all spans. */

@@ -3,7 +3,7 @@ import { later } from "./later.ts";
 import { NetworkTurns } from "./network-turns.ts";
 
 /** Maximum time that requests take in one turn of the event loop. */
-const turnMs = 2;
+const turnMs = 1;
 
 /** Number of steps between two reads of the clock. */
 const stepsPerLook = 64;

@@ -19,6 +19,8 @@ export interface SpanOptions {
 
 /** A span of an OpenTelemetry trace. Without an SDK, nothing is recorded. */
 export interface TraceSpan {
+  /** False if nothing is recorded: without an SDK, or if the trace is not sampled. */
+  readonly isRecording: boolean;
   /** Identity of the span, as the header `traceparent` of W3C Trace Context; undefined without an SDK. */
   readonly traceparent: string | undefined;
   /** Metadata with which a request continues the trace; empty without an SDK. */

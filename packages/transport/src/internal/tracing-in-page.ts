@@ -3,7 +3,13 @@ import type { SpanAttributes, StartSpan, TraceSpan } from "./trace-span.ts";
 
 export type { SpanAttributes, SpanOptions, StartSpan, TraceSpan } from "./trace-span.ts";
 
-const noSpan: TraceSpan = { traceparent: undefined, metadata: {}, link() {}, end() {} };
+const noSpan: TraceSpan = {
+  isRecording: false,
+  traceparent: undefined,
+  metadata: {},
+  link() {},
+  end() {},
+};
 
 /** Pages record no spans, so that they need not load the API of OpenTelemetry. */
 export function tracerOf(_scope: string): StartSpan {

@@ -76,6 +76,7 @@ function start(scope: string, name: string, options: SpanOptions): TraceSpan {
     );
   let isEnded = false;
   return {
+    isRecording: span.isRecording(),
     traceparent: traceparentOf(span.spanContext()),
     get metadata() {
       return metadataOf(trace.setSpan(ROOT_CONTEXT, span));
