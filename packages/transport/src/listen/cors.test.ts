@@ -40,6 +40,9 @@ describe("a page over HTTP/1.1 on the port of HTTP/2", () => {
     const allowed = await call(origin);
     expect(await allowed.json()).toEqual({ status: "SERVING" });
     expect(allowed.headers.get("access-control-allow-origin")).toBe(origin);
+    expect(allowed.headers.get("access-control-expose-headers")).toMatch(
+      /grpc-status.*retry-after/i,
+    );
     expect(allowed.headers.get("vary")).toBe("origin");
     const other = await call("https://evil.example.org");
     expect(other.headers.get("access-control-allow-origin")).toBeNull();

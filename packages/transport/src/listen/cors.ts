@@ -5,6 +5,9 @@ import { cors } from "@connectrpc/connect";
 /** Time for which a browser may cache the answer to a preflight request, in seconds. */
 const maxAgeS = 7_200;
 
+/** Headers that a page may read, also that of a refusal for now, which clients need to retry in time. */
+const exposedHeaders = [...cors.exposedHeaders, "retry-after"].join(", ");
+
 /** Decides whether the page that makes a request may use the server. */
 export type OriginCheck = (request: IncomingHttpHeaders) => boolean;
 
@@ -22,7 +25,7 @@ export function corsHeaders(
   }
   return {
     "access-control-allow-origin": origin,
-    "access-control-expose-headers": cors.exposedHeaders.join(", "),
+    "access-control-expose-headers": exposedHeaders,
     vary: "origin",
   };
 }
