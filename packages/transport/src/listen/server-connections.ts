@@ -359,18 +359,22 @@ export class ServerConnections {
     this.#floodCheck ??= setTimeout(() => {
       this.#floodCheck = undefined;
       const sinceMs = performance.now();
-      this.#endFloods(sinceMs);
+      const floods = this.#findFloods(sinceMs);
+      const tookMs = performance.now() - sinceMs; // Without the time to end them, so that the next floods end soon, too.
+      for (const connection of floods) {
+        connection.endFlood();
+      }
       if (this.#entries.size > 0) {
         const dueMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
-        const tookMs = performance.now() - sinceMs;
         this.#checkFloodsLater(Math.max(dueMs, checkShare * tookMs));
       }
     }, ms).unref();
   }
 
-  /** Ends the connections that have sent too many bytes in addition to their messages, alone or with their network. */
-  #endFloods(nowMs: number): void {
+  /** Returns the connections that have sent too many bytes in addition to their messages, alone or with their network. */
+  #findFloods(nowMs: number): ReadonlySet<FloodingConnection> {
     const { floods } = this.#limits;
+    const found = new Set<FloodingConnection>();
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
     this.#floodsCheckedMs = nowMs;
     const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
@@ -390,15 +394,16 @@ export class ServerConnections {
       floods?.count(entry.buffered.network, entry, other - entry.otherBytes);
       entry.otherBytes = other;
       if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
-        this.#endFlood(entry);
+        found.add(entry);
       }
     }
     for (const connection of floods?.check(nowMs) ?? []) {
-      connection.endFlood();
+      found.add(connection);
     }
     if (floods?.isAlert === true) {
       this.#alertUntilMs = nowMs + alertMs;
     }
+    return found;
   }
 
   /** Ends a connection as a flood. One that its peer has closed still counts as a flood of its address. */
