@@ -187,8 +187,10 @@ describe("matchmaker-server", () => {
       await expect(admin.listServers({})).rejects.toThrow(/permission_denied/);
     }
     const periods = 1 + Math.floor((performance.now() - sinceMs) / 10_000);
-    await frontend.createTicket({});
-    await expect(frontend.createTicket({})).rejects.toThrow(/maxTicketsPerCaller/);
+    await frontend.createTicket({ ticketSecret: "mine" });
+    await expect(frontend.createTicket({ ticketSecret: "mine" })).rejects.toThrow(
+      /maxTicketsPerCaller/,
+    );
     const metrics = await fetch(await program.says(/^metrics at (\S+)\n/m));
     const text = await metrics.text();
     const name = "dm_env_rpc_matchmaker_refused_total";
@@ -298,7 +300,7 @@ describe("matchmaker-server", () => {
       ]);
       const port = await program.says(/^listening on http:\/\/0\.0\.0\.0:(\d+)\n/);
       const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${port}` });
-      await createClient(FrontendService, transport).createTicket({});
+      await createClient(FrontendService, transport).createTicket({ ticketSecret: "mine" });
       await expect(createClient(AdminService, transport).listProfiles({})).rejects.toThrow(
         /permission_denied/,
       );
@@ -310,7 +312,7 @@ describe("matchmaker-server", () => {
     await using program = start(["--port", "0", "--operator-token", files.at("token")]);
     const baseUrl = await program.says(/^listening on (\S+)\n/);
     const transport = createGrpcTransport({ baseUrl });
-    await createClient(FrontendService, transport).createTicket({});
+    await createClient(FrontendService, transport).createTicket({ ticketSecret: "mine" });
     const as = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
     const admin = createClient(AdminService, transport);
     const registry = createClient(RegistryService, transport);
@@ -339,7 +341,7 @@ describe("matchmaker-server", () => {
       await using program = start(["--port", "0", ...tls, "--operator-ca", files.at("ca")]);
       const baseUrl = await program.says(/^listening on (https:\/\/\S+)\n/);
       const anybody = createGrpcTransport({ baseUrl, nodeOptions: { ca: authority } });
-      await createClient(FrontendService, anybody).createTicket({});
+      await createClient(FrontendService, anybody).createTicket({ ticketSecret: "mine" });
       await expect(createClient(AdminService, anybody).listProfiles({})).rejects.toThrow(
         /permission_denied/,
       );

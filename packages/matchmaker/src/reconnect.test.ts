@@ -78,6 +78,44 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
   expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });
 });
 
+it("behaviour 77: an agent whose server has not noticed the loss of its connection takes the seat of its match again", async () => {
+  const { told, world } = duel();
+  const profile = create(MatchProfileSchema, {
+    name: "duels",
+    pools: [{ name: "all" }],
+    matchFunction: { function: { case: "byCount", value: { count: 2 } } },
+    worldType: "duel",
+  });
+  await using served = await serveMatchmaker({ profiles: [profile] });
+  await using registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
+    matchmakers: served.url,
+    maxWorlds: 1,
+    maxAgents: 2,
+    worldTypes: ["duel"],
+  });
+  await using line = await cuttableLine(registered.server.url);
+  const client = matchmakerClient(served.url, { timeoutMs: 60_000 });
+  const [one, two] = await Promise.all([client.findMatch(), client.findMatch()]);
+  await using first = await joinMatch(
+    { ...one, address: line.address },
+    { as: world, connect: { reconnect: {} } },
+  );
+  await using other = await joinMatch(two, { as: world });
+  await Promise.all([first.reset(), other.reset()]);
+  await Promise.all([first.step({ add: 1 }), other.step({ add: 2 })]);
+  const waiting = other.step({ add: 4 });
+  line.lose();
+  await expect(first.step({ add: 100 })).rejects.toMatchObject({ origin: "connection" });
+  const back = await first.step({ add: 100 });
+  expect(back.observation.total).toBe(3);
+  await first.step({ add: 8 });
+  expect((await waiting).observation.total).toBe(15);
+  expect(told).toEqual(["join 1", "join 2"]);
+  // A thief with the token alone does not take the seat.
+  await expect(joinMatch(one)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+  expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });
+});
+
 it("behaviour 77: without a matchmaker, an agent that reconnects with keepSeat takes its seat again", async () => {
   const { told, world } = duel();
   await using server = await serve({ worlds: [world] });

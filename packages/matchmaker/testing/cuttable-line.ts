@@ -11,6 +11,8 @@ export interface CuttableLine extends AsyncDisposable {
   readonly accepted: number;
   /** Cuts all connections. */
   cut(): void;
+  /** Cuts all connections of the clients. The server does not notice: its sides of the connections stay open. */
+  lose(): void;
   /** Swallows all bytes of open and of new connections, and closes none, as if the server's host had vanished. */
   silence(): void;
   /** New connections lead to the server again. Silent ones stay silent. */
@@ -20,19 +22,26 @@ export interface CuttableLine extends AsyncDisposable {
 /** Opens a proxy to the server at a URL. */
 export async function cuttableLine(target: string): Promise<CuttableLine> {
   const sockets = new Set<Socket>();
+  /** The clients' sides of the open connections. */
+  const nears = new Set<Socket>();
+  const lost = new WeakSet<Socket>();
   let accepted = 0;
   let isSilent = false;
   const proxy = createServer((near) => {
     accepted++;
     const { hostname, port } = new URL(line.target);
     const far = connect(Number(port), hostname);
+    nears.add(near);
     for (const socket of [near, far]) {
       sockets.add(socket);
       socket.on("error", () => {});
       socket.on("close", () => {
         sockets.delete(socket);
+        nears.delete(near);
         near.destroy();
-        far.destroy();
+        if (!lost.has(near)) {
+          far.destroy();
+        }
       });
     }
     if (isSilent) {
@@ -55,6 +64,13 @@ export async function cuttableLine(target: string): Promise<CuttableLine> {
       return accepted;
     },
     cut,
+    lose() {
+      for (const near of nears) {
+        lost.add(near);
+        near.unpipe();
+        near.destroy();
+      }
+    },
     silence() {
       isSilent = true;
       for (const socket of sockets) {

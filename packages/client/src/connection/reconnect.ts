@@ -20,7 +20,8 @@ export interface ReconnectOptions extends BackoffOptions {
   /**
    * Asks a server of @dm-env-rpc/server to hold the agent's seat while the connection is lost,
    * according to `onDrop` of the world. Joins then send a random `seat_key`, which other servers may
-   * refuse. Not needed with a join token, which resumes its seat without a key. Default false.
+   * refuse. The seat of a join token is held without a key, too, but only once the server has noticed the loss
+   * of the connection. Default false; true for `joinMatch`.
    */
   readonly keepSeat?: boolean | undefined;
   /** Called with every attempt and its result. Must not throw. */

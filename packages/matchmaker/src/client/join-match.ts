@@ -29,6 +29,10 @@ export interface JoinMatchOptions<
  *
  * The wait for the server ends after the time for which the matchmaker reserves the seat.
  *
+ * With `connect: { reconnect }`, an agent whose connection is lost takes its seat again with the same token, because `keepSeat` is
+ * then true by default: a random `seat_key` proves that it is the same agent. Set `keepSeat: false` for servers of other
+ * libraries, which may refuse this join setting.
+ *
  * @throws DmEnvRpcError of origin `connection` if the server cannot be reached, or DEADLINE_EXCEEDED
  *   if it has not answered in that time; of origin `server` if it refuses: UNAUTHENTICATED or
  *   PERMISSION_DENIED for the token, NOT_FOUND if the world is gone.
@@ -54,8 +58,12 @@ export async function joinMatch<
       ? undefined
       : systemTime.after(seatMs, () => expiry.abort(seatExpired(address, seatMs)));
   try {
+    const reconnect = connecting?.reconnect;
     const connection = await connect(address, {
       ...connecting,
+      ...(reconnect === undefined
+        ? {}
+        : { reconnect: { ...reconnect, keepSeat: reconnect.keepSeat ?? true } }),
       metadata: { ...connecting?.metadata, authorization: `Bearer ${joinToken}` },
       signal: anyOf(connecting?.signal, expiry.signal),
     });

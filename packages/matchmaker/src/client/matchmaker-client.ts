@@ -51,7 +51,7 @@ export interface TicketInit {
 export interface TicketAssignment {
   readonly address: string;
   readonly worldName: string;
-  /** Admits the agent once, until the token expires. */
+  /** Admits one agent, until the token expires. */
   readonly joinToken: string;
   /** One token for each agent of the party; the first is `joinToken`. */
   readonly joinTokens: readonly string[];

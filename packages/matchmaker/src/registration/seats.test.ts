@@ -83,13 +83,102 @@ it("a held seat is taken by only one of two agents with the same expired token, 
   expect(attempts.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
 });
 
+it("a seat is taken again by an agent with the same seat key, even with an expired token, and only its last call counts", async () => {
+  const { seats, pass } = open();
+  const key = "the agent's own key";
+  const first = await seats.take("one", "world", key);
+  const keyless = await seats.take("two", "world");
+  for (const [token, other] of [
+    ["one", undefined],
+    ["one", "a key that was guessed"],
+    ["two", key],
+    ["two", undefined],
+  ] as const) {
+    await expect(seats.take(token, "world", other)).rejects.toThrow(/has been taken/);
+  }
+  pass(30_000);
+  const second = await seats.take("one", "world", key);
+  // The world has refused the agent, so its first stream still has the seat.
+  const refused = await seats.take("one", "world", key);
+  refused.giveBack();
+  expect(seats.agentsIn("world")).toBe(2);
+  second.leave();
+  first.hold();
+  first.giveBack();
+  expect(seats.ticketsIn("world")).toEqual(["two"]);
+  expect(seats.leftFrom("world")).toEqual(["one"]);
+  await expect(seats.take("one", "world", key)).rejects.toThrow(/expired/);
+  keyless.leave();
+});
+
+it("the loss of a stream whose agent has taken its seat again has no effect", async () => {
+  const { seats } = open();
+  const first = await seats.take("one", "world", "key");
+  const second = await seats.take("one", "world", "key");
+  first.leave();
+  first.hold();
+  first.giveBack();
+  expect(seats.ticketsIn("world")).toEqual(["one"]);
+  expect(seats.leftFrom("world")).toEqual([]);
+  await expect(seats.take("one", "world")).rejects.toThrow(/has been taken/);
+  second.leave();
+  expect(seats.leftFrom("world")).toEqual(["one"]);
+});
+
+it.each<["has left" | "is lost", readonly string[]]>([
+  ["has left", ["one"]],
+  ["is lost", []],
+])(
+  "if the earlier stream %s before the world refuses the new one, the seat is as that stream leaves it",
+  async (how, left) => {
+    const { seats, pass } = open();
+    const first = await seats.take("one", "world", "key");
+    const second = await seats.take("one", "world", "key");
+    if (how === "has left") {
+      first.leave();
+    } else {
+      first.hold();
+    }
+    second.giveBack();
+    expect(seats.leftFrom("world")).toEqual(left);
+    expect(seats.agentsIn("world")).toBe(1 - left.length);
+    pass(30_000);
+    // Only a held seat can be taken again without the key.
+    const again = await seats.take("one", "world").then(
+      () => "taken",
+      () => "refused",
+    );
+    expect(again).toBe(how === "is lost" ? "taken" : "refused");
+  },
+);
+
+it("a seat keeps the agent that is in the world if two later streams of it are refused, in any order", async () => {
+  for (const order of [
+    [0, 1],
+    [1, 0],
+  ]) {
+    const { seats } = open();
+    const first = await seats.take("one", "world", "key");
+    const later = [
+      await seats.take("one", "world", "key"),
+      await seats.take("one", "world", "key"),
+    ];
+    for (const index of order) {
+      later[index]?.giveBack();
+    }
+    expect(seats.ticketsIn("world")).toEqual(["one"]);
+    first.leave();
+    expect([seats.ticketsIn("world"), seats.leftFrom("world")]).toEqual([[], ["one"]]);
+  }
+});
+
 it("the error of a token whose agent is still in the world says how long to try again, and after it has left, to create another ticket", async () => {
   const { seats } = open();
   const seat = await seats.take("one", "world");
   await expect(seats.take("one", "world")).rejects.toMatchObject({
     code: "PERMISSION_DENIED",
     message: expect.stringMatching(
-      /has been taken by an agent that is still in the world; if that agent has lost its connection and the world has onDrop, try again: .*; otherwise create another ticket$/,
+      /has been taken by an agent that is still in the world; if that agent has lost its connection and the world has onDrop, try again: .*\. Otherwise create another ticket$/,
     ),
   });
   seat.hold();

@@ -27,18 +27,23 @@ export interface Seat {
   giveBack(): void;
 }
 
-/** The seats of a server's worlds. A seat that was taken can be taken again only if it was held or given back. */
+/**
+ * The seats of a server's worlds. A seat that was taken can be taken again only if it was held or given back, or by its
+ * agent, which proves itself by its `seat_key`.
+ */
 export interface Seats {
   /**
    * Takes the seat of a token.
    *
    * @param token From the metadata `authorization: Bearer` or the join setting `join_token`.
+   * @param seatKey The join setting `seat_key`. If the agent of the seat has joined with the same key, it takes its seat
+   *   again, although the loss of its earlier stream has not been noticed yet.
    * @throws DmEnvRpcError UNAUTHENTICATED if the token is missing, forged or expired.
    * @throws DmEnvRpcError PERMISSION_DENIED if the token is for another world or server, or if its seat has
    *   been taken.
    * @throws DmEnvRpcError UNAVAILABLE before the first contact with the matchmaker.
    */
-  take(token: string | undefined, worldName: string): Promise<Seat>;
+  take(token: string | undefined, worldName: string, seatKey?: string): Promise<Seat>;
   /** Returns the tickets whose agents are in a world, or may still return to that world. */
   ticketsIn(worldName: string): readonly string[];
   /** Returns the tickets of agents that have left a world since the last report. */
@@ -61,14 +66,23 @@ export interface ReportedSeats extends Seats {
 /** More time than the verification of a token takes. */
 const verificationMs = 60_000;
 
+/** An agent that has taken a seat. */
 interface Holder {
   readonly ticketId: string;
+  /** The agent's `seat_key`; undefined if it has none. */
+  readonly seatKey: string | undefined;
   /** True after a report has contained the seat: the matchmaker may then know that the seat is taken. */
-  readonly isKnown: boolean;
-  /** True while the world holds the seat for an agent whose stream was lost. */
-  readonly isHeld?: boolean;
+  isKnown: boolean;
+  /** True once the world holds the seat, because the agent's stream was lost. */
+  isHeld: boolean;
+  /** True once the agent has left the world, or has taken its seat again on another stream. */
+  hasLeft: boolean;
+  /** True once the world has refused the agent. */
+  isRefused: boolean;
+  /** The holder from whom the agent has taken its seat again; undefined if the seat was free or held. */
+  before: Holder | undefined;
   /** If the world refused the seat's agent: the time until which the seat stays reserved. */
-  readonly keptMs: number | undefined;
+  keptMs: number | undefined;
 }
 
 /**
@@ -88,17 +102,15 @@ export function createSeats(
   /** Seats that agents of parties have left, by world and ticket. A party leaves with its last agent. */
   const leftOfParties = new Map<string, Map<string, Set<string>>>();
 
-  const empty = (worldName: string, seatId: string): boolean => {
+  const empty = (worldName: string, seatId: string): void => {
     const world = inside.get(worldName);
-    if (world?.delete(seatId) !== true) {
-      return false;
-    }
-    if (world.size === 0) {
+    world?.delete(seatId);
+    if (world?.size === 0) {
       inside.delete(worldName);
     }
-    return true;
   };
-  const hasLeft = ({ worldName, seatId, ticketId, partySize }: JoinClaims): boolean => {
+  /** Records that an agent has left. Returns true if it was the last one of its ticket. */
+  const endsTicket = ({ worldName, seatId, ticketId, partySize }: JoinClaims): boolean => {
     if (partySize === 1) {
       return true;
     }
@@ -108,48 +120,74 @@ export function createSeats(
     leftOfParties.set(worldName, parties.set(ticketId, seats));
     return seats.size === partySize;
   };
-  const leave = (claims: JoinClaims): void => {
+  const has = ({ worldName, seatId }: JoinClaims, holder: Holder): boolean =>
+    inside.get(worldName)?.get(seatId) === holder;
+  const leave = (claims: JoinClaims, holder: Holder): void => {
     const { worldName, seatId, ticketId } = claims;
-    if (!empty(worldName, seatId)) {
+    holder.hasLeft = true;
+    holder.before = undefined; // The agent was in the world, so its predecessors no longer matter.
+    if (!has(claims, holder)) {
       return;
     }
-    if (hasLeft(claims)) {
+    empty(worldName, seatId);
+    if (endsTicket(claims)) {
       leftOfParties.get(worldName)?.delete(ticketId);
       left.set(worldName, [...(left.get(worldName) ?? []), ticketId]);
     }
     onChange();
   };
-  const hold = ({ worldName, seatId }: JoinClaims): void => {
-    const holder = inside.get(worldName)?.get(seatId);
-    if (holder !== undefined) {
-      inside.get(worldName)?.set(seatId, { ...holder, isHeld: true });
+  const giveBack = (claims: JoinClaims, holder: Holder): void => {
+    const { worldName, seatId, expiresMs } = claims;
+    holder.isRefused = true;
+    if (!has(claims, holder)) {
+      return;
     }
-  };
-  const giveBack = ({ worldName, seatId, expiresMs }: JoinClaims): void => {
+    const before = admittedOf(holder.before);
+    if (before?.hasLeft === true) {
+      leave(claims, holder);
+      return;
+    }
+    if (before !== undefined) {
+      before.isKnown = holder.isKnown;
+      inside.get(worldName)?.set(seatId, before);
+      return;
+    }
     taken.delete(seatId);
-    const holder = inside.get(worldName)?.get(seatId);
-    if (holder?.isKnown === true) {
-      inside.get(worldName)?.set(seatId, { ...holder, keptMs: expiresMs });
-    } else if (empty(worldName, seatId)) {
+    if (holder.isKnown) {
+      holder.keptMs = expiresMs;
+    } else {
+      empty(worldName, seatId);
       onChange();
     }
   };
 
   return {
-    async take(token, worldName) {
-      const isHeld = (seatId: string): boolean =>
-        inside.get(worldName)?.get(seatId)?.isHeld === true;
-      const claims = await verifier.join(token, worldName, isHeld);
+    async take(token, worldName, seatKey) {
+      const mayReturn = (seatId: string): boolean => {
+        const holder = inside.get(worldName)?.get(seatId);
+        return holder !== undefined && (holder.isHeld || hasKey(holder, seatKey));
+      };
+      const claims = await verifier.join(token, worldName, mayReturn);
       // Without an await from here on, only one of two agents with the same token can take the seat.
-      if (taken.has(claims.seatId) && !isHeld(claims.seatId)) {
+      if (taken.has(claims.seatId) && !mayReturn(claims.seatId)) {
         throw takenSeat(inside.get(worldName)?.has(claims.seatId) === true);
       }
-      // The token of a held seat may have expired. Another agent with this token may have been verified before the seat
-      // was taken.
+      // The token of a seat that is taken again may have expired. Another agent with this token may have been verified
+      // before the seat was taken.
       taken.add(claims.seatId, Math.max(claims.expiresMs, now() + verificationMs));
       const world = inside.get(worldName) ?? new Map<string, Holder>();
-      const isKnown = world.get(claims.seatId)?.isKnown ?? false;
-      const holder = { ticketId: claims.ticketId, isKnown, keptMs: undefined };
+      const known = world.get(claims.seatId);
+      const before = known?.isHeld === false && known.keptMs === undefined ? known : undefined;
+      const holder: Holder = {
+        ticketId: claims.ticketId,
+        seatKey,
+        isKnown: known?.isKnown ?? false,
+        isHeld: false,
+        hasLeft: false,
+        isRefused: false,
+        before,
+        keptMs: undefined,
+      };
       inside.set(worldName, world.set(claims.seatId, holder));
       onChange();
       const { team, role, data } = claims.part;
@@ -158,9 +196,11 @@ export function createSeats(
         key: claims.seatId,
         settings: { ...data, team, role, match_id: claims.matchId },
         traceparent: claims.traceparent,
-        hold: () => hold(claims),
-        leave: () => leave(claims),
-        giveBack: () => giveBack(claims),
+        hold: () => {
+          holder.isHeld = true;
+        },
+        leave: () => leave(claims, holder),
+        giveBack: () => giveBack(claims, holder),
       };
     },
     ticketsIn(worldName) {
@@ -169,7 +209,7 @@ export function createSeats(
         if (holder.keptMs !== undefined && holder.keptMs <= nowMs) {
           empty(worldName, seatId);
         } else {
-          inside.get(worldName)?.set(seatId, { ...holder, isKnown: true });
+          holder.isKnown = true;
         }
       }
       const holders = inside.get(worldName)?.values() ?? [];
@@ -210,6 +250,21 @@ export function createSeats(
   };
 }
 
+/** Returns the first of a holder and its predecessors whose agent the world has not refused. */
+function admittedOf(holder: Holder | undefined): Holder | undefined {
+  let admitted = holder;
+  while (admitted?.isRefused === true) {
+    admitted = admitted.before;
+  }
+  return admitted;
+}
+
+/** Returns true if the agent that has a seat has joined with this `seat_key`. */
+function hasKey(holder: Holder, seatKey: string | undefined): boolean {
+  const isInside = holder.keptMs === undefined;
+  return isInside && seatKey !== undefined && holder.seatKey === seatKey;
+}
+
 /**
  * Creates the error for a token whose seat is not free.
  *
@@ -220,7 +275,7 @@ function takenSeat(isInside: boolean): DmEnvRpcError {
   const [holder, remedy] = isInside
     ? [
         " by an agent that is still in the world",
-        "if that agent has lost its connection and the world has onDrop, try again: the server notices the loss within twice its pingIntervalMs (by default, within 60 s) and then admits the agent; otherwise create another ticket",
+        "if that agent has lost its connection and the world has onDrop, try again: the server notices the loss within twice its pingIntervalMs (by default, within 60 s) and then admits the agent. An agent whose first join sent a seat_key, as joinMatch does with reconnect, is admitted at once with the same key. Otherwise create another ticket",
       ]
     : ["", "create another ticket"];
   return new DmEnvRpcError(

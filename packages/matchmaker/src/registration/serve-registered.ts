@@ -15,7 +15,7 @@ export interface ServeHooks {
   /** Grants the matchmaker the role of an operator, and all other clients the role of an agent. */
   readonly authorize: Registration["authorize"];
   /** Takes the seat that a join token reserves. */
-  joinToken(token: string | undefined, worldName: string): Promise<Seat>;
+  joinToken(token: string | undefined, worldName: string, seatKey?: string): Promise<Seat>;
   /** Reports an event of a world. If you set your own `onEvent`, call this hook from it. */
   onEvent(event: { readonly kind: string }): void;
 }
@@ -91,9 +91,9 @@ export async function serveRegistered<S extends RegistrableServer>(
   let cancelReport: (() => void) | undefined;
   const server = await serve({
     authorize: async (peer) => (await registration?.authorize(peer)) ?? ["agent"],
-    async joinToken(token, worldName) {
+    async joinToken(token, worldName, seatKey) {
       if (registration !== undefined) {
-        return await registration.seats.take(token, worldName);
+        return await registration.seats.take(token, worldName, seatKey);
       }
       throw new DmEnvRpcError("UNAVAILABLE", "this server is starting; try again");
     },

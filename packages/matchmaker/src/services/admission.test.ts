@@ -268,24 +268,25 @@ describe("the calls of one server credential", () => {
         code: Code.NotFound,
       });
     }
-    await frontend.createTicket({ ticketId: "one" }, asServer);
+    const ticket = { ticketId: "one", ticketSecret: "mine" };
+    await frontend.createTicket(ticket, asServer);
     const leaving = new AbortController();
     const watchAs = async ({ headers }: typeof asServer) => {
       const call = { headers, signal: leaving.signal };
-      const stream = frontend.watchTicket({ ticketId: "one" }, call);
+      const stream = frontend.watchTicket(ticket, call);
       return await stream[Symbol.asyncIterator]().next();
     };
     await watchAs(asServer);
     await watchAs(asServer);
     await watchAs(asServer).then(() => expect.unreachable(), refusedBy("maxWatchesPerCaller"));
-    const call = () => frontend.getTicket({ ticketId: "one" }, asServer);
+    const call = () => frontend.getTicket(ticket, asServer);
     const calls = async (): Promise<unknown> => {
       for (;;) {
         await call();
       }
     };
     await calls().then(() => expect.unreachable(), refusedBy("maxCallsPerSecond"));
-    await frontend.getTicket({ ticketId: "one" }, asOperator);
+    await frontend.getTicket(ticket, asOperator);
     leaving.abort();
   });
 });
@@ -362,6 +363,34 @@ describe("the calls of a listener", () => {
           end();
         }
       }
+    },
+  );
+
+  it.each([
+    ["watches", watch, "maxWatches"],
+    ["calls of agents", create, "maxCalls"],
+    ["calls of servers", register, "reservedCalls"],
+  ] as const)(
+    "leave %s for one more network, although twenty others open all they can",
+    (_, path, limit) => {
+      const admit = listener({ maxWatchesPerCaller: 100, maxCallsPerCaller: 100, [limit]: 1_000 });
+      const fill = (host: number): number => {
+        for (let count = 0; ; count++) {
+          try {
+            admit(path, `10.0.0.${host}`);
+          } catch (error) {
+            expect(String(error)).toMatch(/ of one caller|from one address/);
+            return count;
+          }
+        }
+      };
+      const most = fill(0);
+      for (let host = 1; host < 20; host++) {
+        fill(host);
+      }
+      expect(most).toBe(100);
+      expect(fill(20)).toBeGreaterThan(0);
+      expect(() => admit(path, "10.0.0.20")).toThrow(`(limit: ${limit})`);
     },
   );
 
@@ -631,6 +660,35 @@ describe("a caller", () => {
       .createTicket(large, options)
       .then(() => expect.unreachable(), refusedBy("maxTicketsBytesPerCaller"));
   });
+
+  it.each([
+    ["tickets", { maxTickets: 400, maxTicketsPerCaller: 40 }, "maxTickets"],
+    ["bytes", { maxTicketsBytes: 400_000, maxTicketsBytesPerCaller: 40_000 }, "maxTicketsBytes"],
+  ])(
+    "can still create a ticket after ten others have used up all their %s",
+    async (_, settings, limit) => {
+      await using fleet = await Fleet.open({ authorize: byName, settings });
+      const fill = async (name: string): Promise<string> => {
+        for (;;) {
+          try {
+            await fleet.frontend.createTicket({}, { headers: { name } });
+          } catch (error) {
+            return String(error);
+          }
+        }
+      };
+      expect(await fill("first")).toContain(`(limit: ${limit}PerCaller)`);
+      for (let other = 0; other < 9; other++) {
+        await fill(`other ${other}`);
+      }
+      await fleet.frontend.createTicket({}, { headers: { name: "last" } });
+      expect(await fill("last")).toMatch(
+        new RegExp(
+          `expected at most \\d+ of one caller while \\d+ of \\d+ are free; .*\\(limit: ${limit}\\)`,
+        ),
+      );
+    },
+  );
 
   it("that is an operator has no limits per caller", async () => {
     await using fleet = await Fleet.open({

@@ -7,6 +7,7 @@ import { Counts, networkOf, type TimeSource, TokenBuckets } from "@dm-env-rpc/tr
 import { overloaded, toConnectError } from "../errors.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import { type Caller, type CheckCaller, callerOf } from "./authorize.ts";
+import { mostOfOne } from "./most-of-one.ts";
 
 /**
  * Kinds of call with a limit each, so that no kind uses up the room of the others: watches of
@@ -158,7 +159,7 @@ export class Admission {
       call.hasBeenRead = this.#countUnread(network);
     }
     try {
-      this.#charge(call, network);
+      this.#charge(call, network, this.#open[pool]);
     } catch (error) {
       call.hasBeenRead();
       throw error;
@@ -196,7 +197,7 @@ export class Admission {
         this.#spend(key);
         if (call?.hasEnded === false) {
           call.credit();
-          this.#charge(call, key);
+          this.#charge(call, key, this.#open[call.pool] - 1);
           if (!isOperator) {
             this.#enterParts(call);
           }
@@ -259,15 +260,25 @@ export class Admission {
     return this.#unread.add(network);
   }
 
-  #charge(call: Admitted, key: string | undefined): void {
+  /** @param others Number of other open calls in the call's pool. */
+  #charge(call: Admitted, key: string | undefined, others: number): void {
     if (key === undefined) {
       return;
     }
-    const [, most] = limits[call.pool];
+    const [all, own] = limits[call.pool];
+    const [total, perCaller] = [this.#settings[all], this.#settings[own]];
     const open = this.#byCaller[call.pool];
-    if (open.of(key) >= this.#settings[most]) {
+    const noun = nouns[call.pool];
+    if (open.of(key) >= perCaller) {
       throw overloaded(
-        `too many ${nouns[call.pool]}: expected at most ${this.#settings[most]} of one caller at a time; end some first (limit: ${most})`,
+        `too many ${noun}: expected at most ${perCaller} of one caller at a time; end some first (limit: ${own})`,
+      );
+    }
+    const free = total - others;
+    const most = mostOfOne(perCaller, total, free);
+    if (open.of(key) >= most) {
+      throw overloaded(
+        `too many ${noun}: expected at most ${most} of one caller while ${free} of ${total} are free; end some, or try again later (limit: ${all})`,
       );
     }
     call.credit = open.add(key);

@@ -25,6 +25,7 @@ import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { tracedCreate } from "./create-ticket-span.ts";
 import { ticketMessage } from "./messages.ts";
+import { mostOfOne } from "./most-of-one.ts";
 import type { Positions } from "./positions.ts";
 import type { Presence } from "./presence.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
@@ -165,6 +166,18 @@ async function createTicket(
       `priority: expected 0, received ${request.priority}; only operators give tickets a priority`,
     );
   }
+  if (
+    asker.caller !== undefined &&
+    asker.caller.identity === undefined &&
+    !isOperator(asker.caller) &&
+    asker.secret === ""
+  ) {
+    throw invalid(
+      "ticket_secret",
+      "a secret, because this matchmaker does not identify its callers",
+      "none; send the same random secret with each call about the ticket",
+    );
+  }
   if (request.profile !== "" && replica.get("profile", request.profile) === undefined) {
     await replica.refresh([{ kind: "profile", id: request.profile }]);
     if (replica.get("profile", request.profile) === undefined) {
@@ -235,11 +248,24 @@ function limitMet(
   if (own !== undefined && own.bytes + ticketBytes(ticket) > maxTicketsBytesPerCaller) {
     return `too many bytes of tickets: expected at most ${maxTicketsBytesPerCaller} of one caller; try again later, or send a smaller ticket (limit: maxTicketsBytesPerCaller)`;
   }
-  if (replica.table("ticket").size >= maxTickets) {
+  const freeTickets = maxTickets - replica.table("ticket").size;
+  if (freeTickets <= 0) {
     return `too many tickets: expected at most ${maxTickets}; try again later (limit: maxTickets)`;
   }
-  if (budget.bytes + ticketBytes(ticket) > maxTicketsBytes) {
+  const freeBytes = maxTicketsBytes - budget.bytes;
+  if (ticketBytes(ticket) > freeBytes) {
     return `too many bytes of tickets: expected at most ${maxTicketsBytes}; try again later, or send a smaller ticket (limit: maxTicketsBytes)`;
+  }
+  if (own === undefined) {
+    return undefined;
+  }
+  const mostTickets = mostOfOne(maxTicketsPerCaller, maxTickets, freeTickets);
+  if (own.open >= mostTickets) {
+    return `too many tickets: expected at most ${mostTickets} of one caller while ${freeTickets} of ${maxTickets} are free; cancel some, or try again later (limit: maxTickets)`;
+  }
+  const mostBytes = mostOfOne(maxTicketsBytesPerCaller, maxTicketsBytes, freeBytes);
+  if (own.bytes + ticketBytes(ticket) > mostBytes) {
+    return `too many bytes of tickets: expected at most ${mostBytes} of one caller while ${freeBytes} of ${maxTicketsBytes} are free; try again later, or send a smaller ticket (limit: maxTicketsBytes)`;
   }
   return undefined;
 }

@@ -47,9 +47,10 @@ describe("the id of a server", () => {
     await expect(
       fleet.registry.registerServer({ ...registration, serverId: "a", address: thief.address }),
     ).rejects.toThrow(denied);
-    const ids = await fleet.tickets(2);
+    const ticketSecret = "mine";
+    const [ticketId = ""] = await fleet.tickets(2, { ticketSecret });
     await fleet.settle();
-    const [ticket] = await Promise.all(ids.map((id) => fleet.ticket(id)));
+    const { ticket } = await fleet.frontend.getTicket({ ticketId, ticketSecret });
     expect(ticket?.assignment?.address).toBe(mine.address);
     await fleet.registry.renewServer({ serverId: "a", serverSecret, epoch, worlds: [] });
     await fleet.registry.registerServer({ ...registration, address: mine.address, serverSecret });
@@ -168,6 +169,14 @@ it.each([
   "http://169.254.169.254",
   "[fe80::1]:8980",
   "[::ffff:169.254.169.254]:80",
+  "[64:ff9b::169.254.169.254]:80",
+  "[fd00:ec2::23]:80",
+  "[fd00:ec2::254]:80",
+  "[64:ff9b::168.63.129.16]:80",
+  "[fd20:ce::254]:80",
+  "168.63.129.16:80",
+  "100.100.100.200:80",
+  "192.0.0.192:80",
   "ws://169.254.169.254:80",
   "unix:/tmp/no-such.sock",
   "unix:no-such.sock",

@@ -59,6 +59,25 @@ describe("a ticket", () => {
     }
   });
 
+  it("needs a secret, if authorize does not identify its creator", async () => {
+    await using fleet = await Fleet.open({
+      authorize: ({ metadata }) => [metadata.get("name") === "operator" ? "operator" : "agent"],
+    });
+    await expect(fleet.frontend.createTicket({ ticketId: "t" }, as("anybody"))).rejects.toThrow(
+      "[invalid_argument] ticket_secret: expected a secret, because this matchmaker does not identify its callers, received none; send the same random secret with each call about the ticket",
+    );
+    expect(fleet.matchmaker.counts().tickets.waiting).toBe(0);
+    const request = { ticketId: "t", ticketSecret: "mine" };
+    await fleet.frontend.createTicket(request, as("anybody"));
+    for (const call of callsOf(fleet, "t", "", "anybody")) {
+      await expect(call()).rejects.toThrow(/\[not_found\]/);
+    }
+    for (const call of callsOf(fleet, "t", "mine", "anybody")) {
+      await call();
+    }
+    await fleet.frontend.createTicket({}, as("operator"));
+  });
+
   it("cannot be created, read, followed or cancelled with a secret that is too long", async () => {
     await using fleet = await Fleet.open();
     await fleet.frontend.createTicket({ ticketId: "t", ticketSecret: "s".repeat(1_000) });

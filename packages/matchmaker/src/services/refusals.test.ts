@@ -150,7 +150,7 @@ it("an authorize may return a promise of another library, whose time is limited 
     authorize: () => answer,
     settings: { authorizeMs: 3_000 },
   });
-  await fleet.frontend.createTicket({});
+  await fleet.frontend.createTicket({ ticketSecret: "mine" });
   answer = foreign(() => {
     isAsked();
     return new Promise(() => {});

@@ -51,8 +51,8 @@ export interface TokenVerifier {
   /**
    * Verifies the token of an agent that wants to join a world.
    *
-   * @param isHeld Returns true if the world holds a seat for an agent that lost its stream. The token of
-   *   a held seat is valid even if it has expired. Default: no seat is held.
+   * @param mayReturn Returns true if an agent that has joined may take its seat again. Its token is then valid even if it has
+   *   expired. Default: no agent may.
    * @throws DmEnvRpcError UNAUTHENTICATED without a token, or with a forged or expired token;
    *   PERMISSION_DENIED with a token for another world, server or address, or with an operator's token;
    *   UNAVAILABLE while there are no keys.
@@ -60,7 +60,7 @@ export interface TokenVerifier {
   join(
     token: string | undefined,
     worldName: string,
-    isHeld?: (seatId: string) => boolean,
+    mayReturn?: (seatId: string) => boolean,
   ): Promise<JoinClaims>;
   /**
    * Verifies the token of an operator.
@@ -84,7 +84,7 @@ interface Terms {
   /** Ids of the server for which the token may be. */
   readonly audience: readonly string[];
   readonly earlier: readonly EarlierKeys[];
-  readonly isHeld: (seatId: string) => boolean;
+  readonly mayReturn: (seatId: string) => boolean;
 }
 
 type KeySet = ReturnType<typeof createLocalJWKSet>;
@@ -130,7 +130,7 @@ export function tokenVerifier({
   const payloadOf = async (
     token: string,
     current: string,
-    { audience, earlier, isHeld }: Terms,
+    { audience, earlier, mayReturn }: Terms,
   ): Promise<JWTPayload> => {
     try {
       return await verify(token, current, audience);
@@ -142,7 +142,7 @@ export function tokenVerifier({
           }
           return undefined;
         });
-        if (payload !== undefined && (now() < untilMs || isHeld(payload.jti ?? ""))) {
+        if (payload !== undefined && (now() < untilMs || mayReturn(payload.jti ?? ""))) {
           return payload;
         }
       }
@@ -167,7 +167,7 @@ export function tokenVerifier({
     try {
       const payload = await payloadOf(token, text, terms);
       const isExpired = (payload.exp ?? 0) * 1_000 <= now();
-      if (isExpired && !terms.isHeld(payload.jti ?? "")) {
+      if (isExpired && !terms.mayReturn(payload.jti ?? "")) {
         throw new errors.JWTExpired("expired", payload, "exp");
       }
       if (payload["address"] !== address) {
@@ -180,11 +180,11 @@ export function tokenVerifier({
   };
 
   return {
-    async join(token, worldName, isHeld = () => false) {
+    async join(token, worldName, mayReturn = () => false) {
       const { sub, jti, exp, role, ...claims } = await claimsOf(token, {
         audience: [serverId(), ...earlierIds()],
         earlier: earlierKeys(),
-        isHeld,
+        mayReturn,
       });
       const { world, match, part, party, traceparent } = claims;
       if (role !== "agent" || jti === undefined || sub === undefined || exp === undefined) {
@@ -214,7 +214,7 @@ export function tokenVerifier({
       const { role } = await claimsOf(token, {
         audience: [serverId()],
         earlier: [],
-        isHeld: () => false,
+        mayReturn: () => false,
       });
       if (role === "operator") {
         return;

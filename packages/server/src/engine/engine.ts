@@ -229,6 +229,7 @@ export class Engine {
         missedMove: undefined,
         requested: [],
         key,
+        isResumed: false,
         held: undefined,
         onLeft,
       };
@@ -365,7 +366,7 @@ export class Engine {
     this.#release(seat);
     // A copy, because requests of the old connection in the turnstile's queue are for the old seat,
     // which is gone.
-    const again: Seat = { ...seat, onLeft };
+    const again: Seat = { ...seat, isResumed: true, onLeft };
     seat.state = { kind: "gone", reason: takenAgain() };
     this.#state.seats.set(again.agent, again);
     if (again.state.kind === "running") {

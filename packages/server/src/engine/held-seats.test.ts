@@ -237,6 +237,55 @@ describe("behaviour 77: an agent whose stream is lost", () => {
     expect(log.filter((event) => event.startsWith("leave"))).toEqual(["leave 1"]);
   });
 
+  it("keeps its seat if the new stream is lost, too, before the world has processed its join", async () => {
+    const log: TallyEvent[] = [];
+    const definition: UntypedWorldDefinition = tally({ log, onDrop: block });
+    let finish = (): void => {};
+    const pending = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const slow: UntypedWorldDefinition = {
+      ...definition,
+      create: async (context) => {
+        const world: UntypedWorld = await definition.create(context);
+        return { ...world, step: (actions) => pending.then(() => world.step(actions)) };
+      },
+    };
+    const calls: string[] = [];
+    const joinToken = (token = ""): TakenSeat => ({
+      key: token,
+      hold: () => calls.push("hold"),
+      leave: () => calls.push("leave"),
+      giveBack: () => calls.push("back"),
+    });
+    const server = createEnvironmentServer({ worlds: [slow], joinToken, time: manualTime() });
+    const world = await connectPeer(server).createWorld({ length: 100 });
+    const [one, two, lost, again] = [1, 2, 3, 4].map(() => connectPeer(server)) as [
+      Peer,
+      Peer,
+      Peer,
+      Peer,
+    ];
+    await one.join(world, { join_token: keys[0] });
+    await two.join(world, { join_token: keys[1] });
+    await Promise.all([one.step(), two.step()]);
+    const stepped = [one.step({ add: 1 }), two.step({ add: 2 })];
+    await quiet();
+    void lost.join(world, { join_token: keys[0] }); // Never answered, because its stream is lost.
+    await quiet();
+    lost.drop();
+    await quiet();
+    finish();
+    await Promise.allSettled(stepped);
+    await quiet();
+    // The first stream no longer has the seat, and the second one's is held.
+    expect(calls).toEqual(["leave", "hold"]);
+    await again.join(world, { join_token: keys[0] });
+    await again.step();
+    await Promise.all([again.step({ add: 4 }), two.step({ add: 8 })]);
+    expect(log.at(-1)).toBe("tick 1:4 2:8");
+  });
+
   it("resumes its seat before the reset of the world that waited for it is over", async () => {
     const { two, server, host, world } = await setUp({ onDrop: block });
     const again = connectPeer(server);

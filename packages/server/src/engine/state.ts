@@ -113,6 +113,8 @@ export interface Seat {
   requested: readonly SpecEntry[];
   /** Key with which a join resumes this seat; undefined if the seat cannot be resumed. */
   readonly key: string | undefined;
+  /** True if the join of this stream has resumed the seat of an earlier stream. */
+  readonly isResumed: boolean;
   /** Set while the seat is held for an agent whose stream was lost. */
   held: Held | undefined;
   /**

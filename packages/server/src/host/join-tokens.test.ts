@@ -96,6 +96,19 @@ describe("a join token", () => {
     expect(log).toEqual([`take abc of ${world}`, `take def of ${world}`]);
   });
 
+  it("comes with the seat key of its agent, but not on a stream with the setting seats, which resumes no seat", async () => {
+    const keys: (string | undefined)[] = [];
+    const joinToken = (_token: unknown, _world: string, seatKey: string | undefined): TakenSeat => {
+      keys.push(seatKey);
+      return { leave() {}, giveBack() {} };
+    };
+    const { server, world } = await start({ joinToken });
+    const settings = { join_token: "abc", seat_key: "the-key-of-the-agent" };
+    await connectPeer(server).join(world, settings);
+    await connectPeer(server).join(world, { ...settings, seats: 1 });
+    expect(keys).toEqual(["the-key-of-the-agent", undefined]);
+  });
+
   it("may add join settings, which replace the agent's own if the world declares them", async () => {
     const joined: unknown[] = [];
     const arena = defineWorld({

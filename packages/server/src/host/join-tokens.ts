@@ -13,10 +13,16 @@ import type { Emit } from "./events.ts";
  *
  * @param token The string in the join setting `join_token`, else the bearer token in the stream's
  * metadata (`authorization: Bearer …`); undefined if the agent sent no token.
+ * @param seatKey The join setting `seat_key`; undefined if the agent sent none. If the agent that has the seat joined with
+ * the same key, it may take its seat again: the loss of its earlier stream has not been noticed yet.
  * @throws DmEnvRpcError that refuses the join, such as UNAUTHENTICATED or PERMISSION_DENIED; any
  *   other error refuses it as INTERNAL.
  */
-export type JoinToken = (token: string | undefined, worldName: string) => Awaitable<TakenSeat>;
+export type JoinToken = (
+  token: string | undefined,
+  worldName: string,
+  seatKey: string | undefined,
+) => Awaitable<TakenSeat>;
 
 /** Options of `createTakeSeat`. */
 export interface SeatTakingOptions {
@@ -32,12 +38,12 @@ const unreservedSeat: TakenSeat = { leave() {}, giveBack() {} };
 /** Creates the function that reserves the seats of join tokens. */
 export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOptions): TakeSeat {
   if (joinToken === undefined) {
-    return (_token, _worldName, done) => {
+    return (_token, _worldName, _seatKey, done) => {
       done(unreservedSeat);
       return () => {};
     };
   }
-  return (token, worldName, done) => {
+  return (token, worldName, seatKey, done) => {
     let isOpen = true;
     let cancel = (): void => {};
     const settle = (result: TakenSeat | DmEnvRpcError): void => {
@@ -58,7 +64,7 @@ export function createTakeSeat({ joinToken, joinMs, time, emit }: SeatTakingOpti
     };
     const failed = (error: unknown): void => settle(refusal(error));
     try {
-      const seat = joinToken(token, worldName);
+      const seat = joinToken(token, worldName, seatKey);
       if (isPromiseLike(seat)) {
         cancel = time.after(joinMs, () => settle(overdue(joinMs)));
         seat.then(taken, failed);

@@ -60,7 +60,9 @@ export function joinWorld(
   const seatKey = readSeatKey(rest.get(seatKeySetting));
   rest.delete(joinTokenSetting);
   rest.delete(seatKeySetting);
-  return host.takeSeat(token, world.name, (taken) => {
+  const hasSeveral = rest.has(seatsSetting) && takesSeats(world);
+  // The seats of a stream with the setting `seats` are never resumed.
+  return host.takeSeat(token, world.name, hasSeveral ? undefined : seatKey, (taken) => {
     if (isDmEnvRpcError(taken)) {
       done(taken);
       return;

@@ -11,6 +11,8 @@ export interface Place {
   /** At least one. */
   readonly seats: readonly SeatView[];
   readonly specs: ActionObservationSpecs;
+  /** True if the stream has resumed the seat of an earlier stream. */
+  readonly isResumed: boolean;
   /** True while an agent of the stream is in a sequence or has an undelivered end. */
   readonly expectsEnd: boolean;
   step(request: StepRequest, reply: Reply): void;
@@ -43,6 +45,10 @@ export class SeatPlace implements Place {
 
   get specs(): ActionObservationSpecs {
     return this.#seat.specs.message;
+  }
+
+  get isResumed(): boolean {
+    return this.#seat.isResumed;
   }
 
   get expectsEnd(): boolean {

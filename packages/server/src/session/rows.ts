@@ -102,6 +102,8 @@ export class Rows implements Place {
     return this.#specs.message;
   }
 
+  readonly isResumed = false;
+
   get expectsEnd(): boolean {
     return this.seats.some(expectsEnd);
   }

@@ -57,6 +57,7 @@ export interface TakenSeat {
 export type TakeSeat = (
   token: string | undefined,
   worldName: string,
+  seatKey: string | undefined,
   done: Done<TakenSeat>,
 ) => () => void;
 

@@ -420,10 +420,13 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#stopTaking = joinWorld(request, this.#host, this.#stream.peer, this.#roles, {
       done: (result) => {
         if (!isDmEnvRpcError(result)) {
-          leaveSeat = this.#closed ? result.taken.giveBack : result.taken.leave;
+          const { place, taken } = result;
+          // An agent that has resumed its seat has joined before, even if this stream is lost.
+          const hasJoined = !this.#closed || place.isResumed;
+          leaveSeat = hasJoined ? taken.leave : taken.giveBack;
           // Does not capture `result`, which would keep the world alive.
-          this.#holdSeat = holderOf(result.taken);
-          this.#spans.link(result.taken.traceparent);
+          this.#holdSeat = holderOf(taken);
+          this.#spans.link(taken.traceparent);
           this.#enter(result);
         }
         answer(reply, result, ({ place }) => ({
@@ -442,7 +445,12 @@ export class Session implements StreamReceiver<ProcessRequest> {
   #enter({ place }: Admitted): void {
     this.#place = place;
     this.#lost = undefined;
-    if (this.#closed) {
+    if (!this.#closed) {
+      return;
+    }
+    if (place.isResumed) {
+      this.#drop();
+    } else {
       this.#leave(() => {});
     }
   }

@@ -1108,7 +1108,8 @@ export type CreateTicketRequest = Message<"matchmaker.v1.CreateTicketRequest"> &
 
   /**
    * Chosen by the caller. Calls that get, watch or cancel the ticket must send the same secret; otherwise they fail
-   * with NOT_FOUND. If empty, the id is enough. At most 1,000 characters.
+   * with NOT_FOUND. At most 1,000 characters. May be empty if the matchmaker identifies the caller, or if callers have no
+   * roles; otherwise, an empty secret is refused with INVALID_ARGUMENT.
    *
    * @generated from field: string ticket_secret = 5;
    */
