@@ -82,7 +82,7 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
         connectTimeoutMs: timeoutMs,
         ...(options.tls === undefined ? {} : { tls: options.tls }),
         metadata,
-        checkIp: (ip) => refuseLinkLocal(ip, address),
+        checkIp: (ip) => refuseCloudServices(ip, address),
       });
     });
   const open = async (
@@ -200,20 +200,36 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
   };
 }
 
-/** Link-local addresses, where clouds have services that trust every caller. */
+/** Link-local addresses, where clouds have services that trust every caller: IPv4, IPv4 through NAT64 (RFC 6052), and IPv6. */
 const linkLocal = new BlockList();
 linkLocal.addSubnet("169.254.0.0", 16, "ipv4");
+linkLocal.addSubnet("64:ff9b::a9fe:0", 112, "ipv6");
 linkLocal.addSubnet("fe80::", 10, "ipv6");
 
+/** Addresses of such services that are not link-local, also through NAT64. */
+const metadataServices = new BlockList();
+metadataServices.addSubnet("fd00:ec2::", 32, "ipv6"); // Amazon EC2 and EKS.
+metadataServices.addAddress("fd20:ce::254", "ipv6"); // Google Compute Engine.
+const ipv4Services = ["168.63.129.16", "100.100.100.200", "192.0.0.192"]; // Microsoft Azure, Alibaba Cloud, Oracle Cloud.
+for (const ip of ipv4Services) {
+  metadataServices.addAddress(ip, "ipv4");
+  metadataServices.addAddress(`64:ff9b::${ip}`, "ipv6");
+}
+
 /**
- * Refuses a link-local IP address. Called for each connection, because a name may resolve to another address each time.
+ * Refuses an IP address of the cloud's own services. Called for each connection, because a name may resolve to another
+ * address each time.
  *
- * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address.
+ * @throws DmEnvRpcError INVALID_ARGUMENT for a link-local address, or that of a metadata service.
  */
-function refuseLinkLocal(ip: string, address: string): void {
+function refuseCloudServices(ip: string, address: string): void {
   const [host = ""] = ip.split("%");
-  if (linkLocal.check(host, isIPv6(host) ? "ipv6" : "ipv4")) {
+  const family = isIPv6(host) ? "ipv6" : "ipv4";
+  if (linkLocal.check(host, family)) {
     throw unreachableForAgents(address, "is link-local");
+  }
+  if (metadataServices.check(host, family)) {
+    throw unreachableForAgents(address, "is the metadata service of a cloud");
   }
 }
 
