@@ -120,7 +120,7 @@ export class MatchRuns {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, ended]);
     const late = pause(time, limitMs, signal).then((): "late" => "late");
-    let isHeldUp = false;
+    let heldUpMs = 0;
     /**
      * True if the run failed without a proposal, or blocked the process. The function then has a cooldown.
      */
@@ -137,7 +137,7 @@ export class MatchRuns {
       const answer = run();
       const heldMs = time.now() - beganMs;
       if (heldMs > limitMs) {
-        isHeldUp = true;
+        heldUpMs = heldMs;
         throw new Error(
           `the match function held up the whole matchmaker: expected at most ${limitMs} ms, received ${Math.round(heldMs)} ms; make it a generator that proposes as it goes, or run it in a worker thread by workerFunction (limit: matchFunctionMs)`,
         );
@@ -180,13 +180,13 @@ export class MatchRuns {
     } catch (error) {
       // The function is not at fault if this matchmaker has ended the run.
       if (!ended.aborted) {
-        hasFailed = isHeldUp || proposals.made.length === 0;
+        hasFailed = heldUpMs > 0 || proposals.made.length === 0;
         proposals.bad(toError(error));
       }
     } finally {
       over.abort();
       if (hasFailed) {
-        this.#tasks.failed(coolingKey(profile));
+        this.#tasks.failed(coolingKey(profile), heldUpMs);
       } else {
         this.#tasks.succeeded(coolingKey(profile));
       }

@@ -216,7 +216,7 @@ export function chosenOf(
       );
     }
     if (heldMs > limitMs) {
-      tasks.failed(evaluateKey);
+      tasks.failed(evaluateKey, heldMs);
       bad(
         new Error(
           `evaluate held up the whole matchmaker: expected at most ${limitMs} ms, received ${Math.round(heldMs)} ms; make it faster (limit: matchFunctionMs). Until it is called again, matches are chosen by score, priority and age`,

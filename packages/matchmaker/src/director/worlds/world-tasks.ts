@@ -6,6 +6,9 @@ import { isStoreError } from "../../store/store.ts";
 /** Maximum number of times that failures in a row double a cooldown. */
 const maxDoublings = 5;
 
+/** A call that blocked the process is made again after this many times the duration of the call, or later. */
+const pausePerBlock = 10;
+
 /** Returns the key of a server's cooldown. */
 export function serverKey(serverId: string): string {
   return `server ${serverId}`;
@@ -96,10 +99,16 @@ export class WorldTasks {
     return this.#time.now() < (this.#cooldowns.get(key)?.untilMs ?? 0);
   }
 
-  failed(key: string): void {
+  /**
+   * Starts a cooldown.
+   *
+   * @param blockedMs Time for which the failed call blocked the whole process.
+   */
+  failed(key: string, blockedMs = 0): void {
     const failures = (this.#cooldowns.get(key)?.failures ?? 0) + 1;
     const waitMs = this.#cooldownMs * 2 ** Math.min(failures - 1, maxDoublings);
-    this.#cooldowns.set(key, { failures, untilMs: this.#time.now() + waitMs });
+    const untilMs = this.#time.now() + Math.max(waitMs, pausePerBlock * blockedMs);
+    this.#cooldowns.set(key, { failures, untilMs });
   }
 
   succeeded(key: string): void {
