@@ -139,6 +139,23 @@ describe.each(rendered)("%s", (folder, manifests) => {
     }
   });
 
+  it.runIf(folder !== "kubernetes/overlays/development")(
+    "gives matchmakers a signing key that is not in Redis",
+    () => {
+      const found = podsOf(manifests).filter(
+        ({ owner }) => owner.metadata.name === "matchmaker-server",
+      );
+      expect(found).toHaveLength(1);
+      for (const { pod } of found) {
+        const [container] = pod.spec.containers;
+        const file = option(container?.args ?? [], "key") ?? "";
+        const mount = container?.volumeMounts?.find(({ mountPath }) => mountPath === dirname(file));
+        const volume = pod.spec.volumes?.find(({ name }) => name === mount?.name);
+        expect(volume?.secret?.secretName).toBe("join-token-key");
+      }
+    },
+  );
+
   it("gives every pod time for its drain", () => {
     for (const { pod } of podsOf(manifests)) {
       for (const { name, args = [], lifecycle } of pod.spec.containers) {

@@ -29,7 +29,7 @@ export interface Container {
     readonly limits?: { readonly memory?: string };
   };
   readonly securityContext?: Readonly<Record<string, unknown>>;
-  readonly volumeMounts?: readonly { readonly name: string }[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
 }
 
 export interface Probe {
