@@ -20,10 +20,12 @@ Plays with servers over HTTP/2, from other processes, and checks that every step
   sessions    16,384 and 32,768 sessions with a world each, over few connections and then over one each;
               they step for a minute
   churn       100,000 worlds created, joined, stepped and destroyed; the heap ends where it began
-  matchmaker  three matchmakers on one Redis, four servers and 120 agents in TypeScript, Python and
+  matchmaker  three matchmakers on one Redis, four servers and 220 agents in TypeScript, Python and
               Go, while matchmakers, servers, agents and Redis are killed and suspended, Redis loses
-              its data, and a hostile caller floods: three minutes
-  --quick     a tenth of the agents for 3 s each, 1,024 sessions, 4,000 worlds, and 32 agents with half of the faults
+              its data, and a hostile caller floods: three minutes. Fails without redis-server, Python's
+              venv or Go
+  --quick     a tenth of the agents for 3 s each, 1,024 sessions, 4,000 worlds, and 32 agents with half of the faults,
+              in the languages that are installed
 Exits 1 when anything is lost, wrong or left behind.
 `;
 
@@ -198,20 +200,30 @@ async function churn(worlds: number): Promise<void> {
 async function matchmaker(quick: boolean): Promise<void> {
   if (!hasRedis) {
     sayWhetherRedis();
+    if (!quick) {
+      failures.push("expected redis-server, received none; install Debian's package redis-server");
+    }
     return;
   }
   print("matchmaker: agents in three languages, kills, standstills and a flood\n");
   const began = performance.now();
   const crowd = quick
     ? { typescript: 16, python: 4, go: 12 }
-    : { typescript: 60, python: 12, go: 48 };
-  const { ledger, agents, recoveries, left } = await soakMatchmaking({
+    : { typescript: 120, python: 20, go: 80 };
+  const { ledger, agents, recoveries, without, left } = await soakMatchmaking({
     ...crowd,
     quick,
     onProgress: (text) => print(`  ${text}\n`),
   });
   const { fates, killed, fullest } = ledger;
+  for (const missing of without) {
+    print(`  ${missing}\n`);
+  }
+  if (!quick) {
+    failures.push(...without);
+  }
   row("surviving agents", agents);
+  row("tickets of all agents, one per turn", ledger.turns);
   row("sequences finished", fates.finished);
   row("turns lost with their world", fates.lost);
   row("turns in which the other agents did not arrive", fates.alone);

@@ -46,6 +46,8 @@ export interface WorldEvent {
 /** Results of the hostile caller. */
 export interface Flood {
   readonly calls: number;
+  /** Tickets that it has created. */
+  readonly created: number;
   readonly refused: number;
   /** Calls that failed for another reason. */
   readonly failed: number;

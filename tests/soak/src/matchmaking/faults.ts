@@ -174,8 +174,8 @@ export function faults(doomed: Crowd, suspended: Crowd): readonly Fault[] {
       isQuick: true,
       async provoke(fleet) {
         const sinceMs = Date.now();
-        const { calls, refused, failed } = await fleet.flood(floodMs);
-        const note = `${calls} calls, ${refused} refused, ${failed} failed`;
+        const { calls, created, refused, failed } = await fleet.flood(floodMs);
+        const note = `${calls} calls, ${created} tickets, ${refused} refused, ${failed} failed`;
         return { sinceMs, note };
       },
     },

@@ -98,9 +98,9 @@ export class Fleet implements AsyncDisposable {
     const redis = cleanUp.use(await RedisServer.start({ sync: "everysec" }));
     await writeFile(join(folder, "profiles.json"), JSON.stringify(profiles));
     await writeFile(join(folder, "descriptors.binpb"), descriptorSet());
-    for (const role of ["operator", "server"]) {
-      await writeFile(join(folder, role), tokenOf(role));
-    }
+    await writeFile(join(folder, "operator"), tokenOf("operator"));
+    const parties = ["fleet", "hostile"].map((party) => `${party} ${serverTokenOf(party)}\n`);
+    await writeFile(join(folder, "servers"), parties.join(""));
     const names = ["typescript", "python", "go", "hostile"];
     const agents = names.map((name) => `${name} ${tokenOf(name)}\n`);
     await writeFile(join(folder, "agents"), agents.join(""));
@@ -139,7 +139,7 @@ export class Fleet implements AsyncDisposable {
 
   /** Starts a server, and resolves once it is registered. */
   async addServer(): Promise<void> {
-    const args = [programOf("world-server"), tokenOf("server"), ...this.addresses];
+    const args = [programOf("world-server"), serverTokenOf("fleet"), ...this.addresses];
     const actor = this.#use(
       new Actor<WorldEvent>(process.execPath, args, (event) => this.#ledger.takeWorld(event)),
     );
@@ -189,14 +189,24 @@ export class Fleet implements AsyncDisposable {
 
   /** Floods the matchmakers for a while. */
   async flood(forMs: number): Promise<Flood> {
-    let counts: Flood = { calls: 0, refused: 0, failed: 0 };
-    const args = [programOf("hostile"), tokenOf("hostile"), ...this.addresses];
+    let counts: Flood = { calls: 0, created: 0, refused: 0, failed: 0 };
+    const args = [
+      ...[programOf("hostile"), "--agent-token", tokenOf("hostile")],
+      ...["--server-token", serverTokenOf("hostile")],
+      ...this.addresses.flatMap((address) => ["--matchmaker", address]),
+      ...this.#servers.flatMap(({ url }) => ["--server", url]),
+    ];
     await using actor = new Actor<Flood>(process.execPath, args, (flood) => {
       counts = flood;
     });
     await new Promise((resolve) => setTimeout(resolve, forMs));
     actor.finish();
     await actor.ended;
+    if (counts.created === 0 || counts.refused === 0) {
+      this.#ledger.violations.push(
+        `the hostile caller: expected tickets and refusals, received ${JSON.stringify(counts)}`,
+      );
+    }
     return counts;
   }
 
@@ -224,7 +234,7 @@ export class Fleet implements AsyncDisposable {
     const args = [
       ...[matchmakerMain, "--port", String(port), "--redis", this.redis.url],
       ...["--profiles", file("profiles.json"), "--operator-token", file("operator")],
-      ...["--server-token", file("server"), "--agent-tokens", file("agents")],
+      ...["--server-tokens", file("servers"), "--agent-tokens", file("agents")],
     ];
     return this.#use(
       new Actor<LogLine>(process.execPath, args, ({ msg, err }) => {
@@ -240,4 +250,9 @@ export class Fleet implements AsyncDisposable {
 
 function tokenOf(name: string): string {
   return `soak-${name}-token`;
+}
+
+/** Returns the token of a party that runs servers. */
+function serverTokenOf(party: string): string {
+  return tokenOf(`servers-of-${party}`);
 }

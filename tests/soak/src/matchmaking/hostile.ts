@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A caller that floods matchmakers with tickets, watches, registrations and connections from an
-// address of its own, until its standard input receives a line or closes: node hostile.js TOKEN MATCHMAKER...
+// A caller with the token of an agent and that of a party that runs servers. It floods matchmakers with tickets, watches,
+// registrations, reports and connections from an address of its own, until its standard input receives a line or closes:
+// node hostile.js --agent-token TOKEN --server-token TOKEN --matchmaker ADDRESS... --server ADDRESS...
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
+import { parseArgs } from "node:util";
 import { Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
@@ -17,15 +19,36 @@ const connections = 300;
 /** Pause between successive calls of one loop. */
 const paceMs = 20;
 
-const [token = "", ...matchmakers] = process.argv.slice(2);
-const counts = { calls: 0, refused: 0, failed: 0 };
+const { values } = parseArgs({
+  options: {
+    "agent-token": { type: "string", default: "" },
+    "server-token": { type: "string", default: "" },
+    matchmaker: { type: "string", multiple: true, default: [] },
+    // Servers of another party.
+    server: { type: "string", multiple: true, default: [] },
+  },
+});
+const counts = { calls: 0, created: 0, refused: 0, failed: 0 };
 const ending = new AbortController();
 const { signal } = ending;
 
-const bearer: Interceptor = (next) => (request) => {
-  request.header.set("authorization", `Bearer ${token}`);
-  return next(request);
-};
+/** Codes with which the matchmakers refuse a call. */
+const refusals: ReadonlySet<Code> = new Set([
+  Code.ResourceExhausted,
+  Code.PermissionDenied,
+  Code.Unauthenticated,
+  Code.AlreadyExists,
+  Code.FailedPrecondition,
+  Code.NotFound,
+  Code.Aborted,
+]);
+
+function bearer(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}
 
 async function again(call: () => Promise<unknown>): Promise<void> {
   while (!signal.aborted) {
@@ -33,9 +56,7 @@ async function again(call: () => Promise<unknown>): Promise<void> {
     try {
       await call();
     } catch (error) {
-      const { code } = ConnectError.from(error);
-      const isRefusal = code === Code.ResourceExhausted || code === Code.PermissionDenied;
-      counts[isRefusal ? "refused" : "failed"] += 1;
+      counts[refusals.has(ConnectError.from(error).code) ? "refused" : "failed"] += 1;
     }
     await setTimeout(paceMs);
   }
@@ -60,18 +81,22 @@ async function hold(url: URL): Promise<void> {
   );
 }
 
-const floods = matchmakers.flatMap((matchmaker) => {
+const floods = values.matchmaker.flatMap((matchmaker) => {
   const baseUrl = new URL(matchmaker);
-  const transport = createGrpcTransport({
-    baseUrl: matchmaker,
-    interceptors: [bearer],
-    nodeOptions: {
-      createConnection: () =>
-        connect({ host: baseUrl.hostname, port: Number(baseUrl.port), localAddress }),
-    },
-  });
-  const frontend = createClient(FrontendService, transport);
-  const registry = createClient(RegistryService, transport);
+  const transportAs = (...interceptors: Interceptor[]) =>
+    createGrpcTransport({
+      baseUrl: matchmaker,
+      interceptors,
+      nodeOptions: {
+        createConnection: () =>
+          connect({ host: baseUrl.hostname, port: Number(baseUrl.port), localAddress }),
+      },
+    });
+  const asAgent = transportAs(bearer(values["agent-token"]));
+  const frontend = createClient(FrontendService, asAgent);
+  const registryAsAgent = createClient(RegistryService, asAgent);
+  const registry = createClient(RegistryService, transportAs(bearer(values["server-token"])));
+  const frontendAsNobody = createClient(FrontendService, transportAs());
   const filler = { strings: { filler: "x".repeat(12_000) }, doubles: {}, tags: [] };
   const known: string[] = [];
   const create = async (): Promise<void> => {
@@ -80,6 +105,7 @@ const floods = matchmakers.flatMap((matchmaker) => {
     const search = { ...filler, tags: ["hostile"] };
     await frontend.createTicket({ ticketId, searchFields: search, profile: "nobody" }, { signal });
     known.push(ticketId);
+    counts.created += 1;
   };
   const watch = async (): Promise<void> => {
     const ticketId = known[counts.calls % Math.max(1, known.length)] ?? randomUUID();
@@ -87,15 +113,25 @@ const floods = matchmakers.flatMap((matchmaker) => {
       // Watches stay open.
     }
   };
-  const register = async (): Promise<void> => {
-    const address = `127.0.0.66:${1 + (counts.calls % 60_000)}`;
-    const capacity = { maxWorlds: 1_000, maxAgents: 1_000 };
-    const server = { serverId: randomUUID(), address, capacity, worldTypes: ["counted"] };
-    await registry.registerServer(server, { signal });
-  };
-  const lines = [create, watch, register].flatMap((call) =>
-    Array.from({ length: inFlight }, () => again(call)),
-  );
+  const offer = (address: string) => ({
+    serverId: randomUUID(),
+    address,
+    capacity: { maxWorlds: 1_000, maxAgents: 1_000 },
+    worldTypes: ["counted"],
+    joinTokens: true,
+  });
+  const nowhere = (): string => `${localAddress}:${1 + (counts.calls % 60_000)}`;
+  const taken = (): string => values.server[counts.calls % values.server.length] ?? nowhere();
+  const calls = [
+    create,
+    watch,
+    () => frontendAsNobody.createTicket({ ticketId: randomUUID() }, { signal }),
+    () => registryAsAgent.registerServer(offer(nowhere()), { signal }),
+    () => registry.registerServer(offer(nowhere()), { signal }),
+    () => registry.registerServer(offer(taken()), { signal }),
+    () => registry.renewServer({ serverId: randomUUID(), epoch: 1n }, { signal }),
+  ];
+  const lines = calls.flatMap((call) => Array.from({ length: inFlight }, () => again(call)));
   return [...lines, hold(baseUrl)];
 });
 await Promise.race([once(process.stdin, "data"), once(process.stdin, "end")]);

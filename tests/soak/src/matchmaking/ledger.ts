@@ -28,6 +28,8 @@ export class Ledger {
   };
   /** Turns whose fate a fault explains, by fault and fate. */
   readonly #explained = new Map<string, Map<Fate, number>>();
+  /** Number of turns so far. Each has a ticket of its own. */
+  turns = 0;
   /** Turns whose process was killed. */
   killed = 0;
   /** Agents in the fullest world, and its seats, by the world's own count. */
@@ -65,6 +67,7 @@ export class Ledger {
     const turn = turns.get(number);
     if (is === "asked") {
       turns.set(number, { asked: at, fate: undefined });
+      this.turns += 1;
     } else if (is === "moved") {
       this.violations.push(`${this.#nameOf(event)}, was assigned again while it played`);
     } else if (is === "began") {

@@ -38,6 +38,8 @@ export interface Matchmaking {
   readonly ledger: Ledger;
   readonly agents: number;
   readonly recoveries: readonly Recovery[];
+  /** Languages without agents, with the reason. */
+  readonly without: readonly string[];
   /** Tickets, matches and worlds that remain after all agents have stopped. */
   readonly left: readonly string[];
 }
@@ -66,10 +68,11 @@ export async function soakMatchmaking(job: MatchmakingJob): Promise<Matchmaking>
   const main = job.typescript - doomedAgents - suspendedAgents;
   fleet.addCrowd("typescript", typescript, main);
   let expected = job.typescript;
+  const without: string[] = [];
   for (const found of [python(), go(folder)]) {
     const agents = job[found.language === "go" ? "go" : "python"];
     if ("reason" in found) {
-      onProgress(`without agents in ${found.language}: ${found.reason}`);
+      without.push(`without agents in ${found.language}: ${found.reason}`);
     } else {
       fleet.addCrowd(found.language, found, agents);
       expected += agents;
@@ -111,7 +114,7 @@ export async function soakMatchmaking(job: MatchmakingJob): Promise<Matchmaking>
   const ended = Promise.all(fleet.crowds.map(({ actor }) => actor.ended));
   await Promise.race([ended, setTimeout(patienceMs, undefined, { ref: false })]);
   ledger.close();
-  return { ledger, agents, recoveries, left: await leftovers(fleet) };
+  return { ledger, agents, recoveries, without, left: await leftovers(fleet) };
 }
 
 const settleMs = 60_000;
