@@ -39,8 +39,9 @@ function duel() {
   return { told, world };
 }
 
-it("behaviour 77: an agent whose connection is cut takes the seat of its match again, even after its token has expired", async () => {
-  const { told, world } = duel();
+/** Serves the world at a matchmaker, and matches two agents. The first reaches its server over a line that can be cut. */
+async function matched({ world }: ReturnType<typeof duel>) {
+  await using cleanUp = new AsyncDisposableStack();
   const profile = create(MatchProfileSchema, {
     name: "duels",
     pools: [{ name: "all" }],
@@ -48,22 +49,32 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
     worldType: "duel",
     seatTimeout: { seconds: 10n }, // Longer than machines stand still: both agents must join in time.
   });
-  await using served = await serveMatchmaker({ profiles: [profile] });
-  await using registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
-    matchmakers: served.url,
-    maxWorlds: 1,
-    maxAgents: 2,
-    worldTypes: ["duel"],
-  });
-  await using line = await cuttableLine(registered.server.url);
+  const served = cleanUp.use(await serveMatchmaker({ profiles: [profile] }));
+  const { server } = cleanUp.use(
+    await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
+      matchmakers: served.url,
+      maxWorlds: 1,
+      maxAgents: 2,
+      worldTypes: ["duel"],
+    }),
+  );
+  const line = cleanUp.use(await cuttableLine(server.url));
   const client = matchmakerClient(served.url, { timeoutMs: 60_000 });
   const [one, two] = await Promise.all([client.findMatch(), client.findMatch()]);
   const reconnect = { initialMs: 10, maxAttempts: 1_000 };
   const cut = { ...one, address: line.address };
-  await using first = await joinMatch(cut, { as: world, connect: { reconnect } });
-  await using other = await joinMatch(two, { as: world });
+  const first = cleanUp.use(await joinMatch(cut, { as: world, connect: { reconnect } }));
+  const other = cleanUp.use(await joinMatch(two, { as: world }));
   await Promise.all([first.reset(), other.reset()]);
   await Promise.all([first.step({ add: 1 }), other.step({ add: 2 })]);
+  const ending = cleanUp.move();
+  return { line, client, one, first, other, [Symbol.asyncDispose]: () => ending.disposeAsync() };
+}
+
+it("behaviour 77: an agent whose connection is cut takes the seat of its match again, even after its token has expired", async () => {
+  const game = duel();
+  await using match = await matched(game);
+  const { line, client, one, first, other } = match;
   await expect.poll(() => Date.now(), { timeout: 60_000 }).toBeGreaterThan(one.expiresMs + 1_000);
   const waiting = other.step({ add: 4 });
   line.cut();
@@ -73,36 +84,15 @@ it("behaviour 77: an agent whose connection is cut takes the seat of its match a
   expect(back.observation.total).toBe(3);
   await first.step({ add: 8 });
   expect((await waiting).observation.total).toBe(15);
-  expect(told).toEqual(["join 1", "join 2"]);
+  expect(game.told).toEqual(["join 1", "join 2"]);
   // The ticket has kept its seat.
   expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });
 });
 
 it("behaviour 77: an agent whose server has not noticed the loss of its connection takes the seat of its match again", async () => {
-  const { told, world } = duel();
-  const profile = create(MatchProfileSchema, {
-    name: "duels",
-    pools: [{ name: "all" }],
-    matchFunction: { function: { case: "byCount", value: { count: 2 } } },
-    worldType: "duel",
-  });
-  await using served = await serveMatchmaker({ profiles: [profile] });
-  await using registered = await serveRegistered((hooks) => serve({ worlds: [world], ...hooks }), {
-    matchmakers: served.url,
-    maxWorlds: 1,
-    maxAgents: 2,
-    worldTypes: ["duel"],
-  });
-  await using line = await cuttableLine(registered.server.url);
-  const client = matchmakerClient(served.url, { timeoutMs: 60_000 });
-  const [one, two] = await Promise.all([client.findMatch(), client.findMatch()]);
-  await using first = await joinMatch(
-    { ...one, address: line.address },
-    { as: world, connect: { reconnect: {} } },
-  );
-  await using other = await joinMatch(two, { as: world });
-  await Promise.all([first.reset(), other.reset()]);
-  await Promise.all([first.step({ add: 1 }), other.step({ add: 2 })]);
+  const game = duel();
+  await using match = await matched(game);
+  const { line, client, one, first, other } = match;
   const waiting = other.step({ add: 4 });
   line.lose();
   await expect(first.step({ add: 100 })).rejects.toMatchObject({ origin: "connection" });
@@ -110,7 +100,7 @@ it("behaviour 77: an agent whose server has not noticed the loss of its connecti
   expect(back.observation.total).toBe(3);
   await first.step({ add: 8 });
   expect((await waiting).observation.total).toBe(15);
-  expect(told).toEqual(["join 1", "join 2"]);
+  expect(game.told).toEqual(["join 1", "join 2"]);
   // A thief with the token alone does not take the seat.
   await expect(joinMatch(one)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
   expect(await client.get(one.ticketId)).toMatchObject({ state: "joined" });

@@ -7,7 +7,7 @@ import { Counts, networkOf, type TimeSource, TokenBuckets } from "@dm-env-rpc/tr
 import { overloaded, toConnectError } from "../errors.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import { type Caller, type CheckCaller, callerOf } from "./authorize.ts";
-import { mostOfOne } from "./most-of-one.ts";
+import { fairShare } from "./fair-share.ts";
 
 /**
  * Kinds of call with a limit each, so that no kind uses up the room of the others: watches of
@@ -275,7 +275,7 @@ export class Admission {
       );
     }
     const free = total - others;
-    const most = mostOfOne(perCaller, total, free);
+    const most = fairShare(perCaller, total, free);
     if (open.of(key) >= most) {
       throw overloaded(
         `too many ${noun}: expected at most ${most} of one caller while ${free} of ${total} are free; end some, or try again later (limit: ${all})`,

@@ -24,8 +24,8 @@ import type { TicketEnds } from "../ticket-ends.ts";
 import { callerKey } from "./admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { tracedCreate } from "./create-ticket-span.ts";
+import { fairShare } from "./fair-share.ts";
 import { ticketMessage } from "./messages.ts";
-import { mostOfOne } from "./most-of-one.ts";
 import type { Positions } from "./positions.ts";
 import type { Presence } from "./presence.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
@@ -259,11 +259,11 @@ function limitMet(
   if (own === undefined) {
     return undefined;
   }
-  const mostTickets = mostOfOne(maxTicketsPerCaller, maxTickets, freeTickets);
+  const mostTickets = fairShare(maxTicketsPerCaller, maxTickets, freeTickets);
   if (own.open >= mostTickets) {
     return `too many tickets: expected at most ${mostTickets} of one caller while ${freeTickets} of ${maxTickets} are free; cancel some, or try again later (limit: maxTickets)`;
   }
-  const mostBytes = mostOfOne(maxTicketsBytesPerCaller, maxTicketsBytes, freeBytes);
+  const mostBytes = fairShare(maxTicketsBytesPerCaller, maxTicketsBytes, freeBytes);
   if (own.bytes + ticketBytes(ticket) > mostBytes) {
     return `too many bytes of tickets: expected at most ${mostBytes} of one caller while ${freeBytes} of ${maxTicketsBytes} are free; try again later, or send a smaller ticket (limit: maxTicketsBytes)`;
   }

@@ -55,6 +55,7 @@ interface OpenStep {
  * later step.
  */
 export class Rows implements Place {
+  readonly isResumed = false;
   readonly world: JoinedWorld;
   readonly seats: readonly SeatView[];
   readonly #rows: readonly Row[];
@@ -101,8 +102,6 @@ export class Rows implements Place {
   get specs(): ActionObservationSpecs {
     return this.#specs.message;
   }
-
-  readonly isResumed = false;
 
   get expectsEnd(): boolean {
     return this.seats.some(expectsEnd);

@@ -5,7 +5,7 @@ import { cors } from "@connectrpc/connect";
 /** Time for which a browser may cache the answer to a preflight request, in seconds. */
 const maxAgeS = 7_200;
 
-/** Headers that a page may read, also that of a refusal for now, which clients need to retry in time. */
+/** Headers that a page may read: those of the protocols, and the time after which to repeat a refused call. */
 const exposedHeaders = [...cors.exposedHeaders, "retry-after"].join(", ");
 
 /** Decides whether the page that makes a request may use the server. */

@@ -11,7 +11,7 @@ const leastShare = 1 / 4;
  * @param total Size of the room.
  * @param free Part of the room that is unused.
  */
-export function mostOfOne(perCaller: number, total: number, free: number): number {
+export function fairShare(perCaller: number, total: number, free: number): number {
   if (perCaller >= total) {
     return perCaller;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { mostOfOne } from "./most-of-one.ts";
+import { fairShare } from "./fair-share.ts";
 
 /** Lets callers take as much as they may, in turns of one each. Returns how much each has, and how much is free. */
 function fill(callers: number, perCaller: number, total: number) {
@@ -10,7 +10,7 @@ function fill(callers: number, perCaller: number, total: number) {
   for (let isMore = true; isMore; ) {
     isMore = false;
     for (const [i, own] of taken.entries()) {
-      if (free > 0 && own < mostOfOne(perCaller, total, free)) {
+      if (free > 0 && own < fairShare(perCaller, total, free)) {
         taken[i] = own + 1;
         free -= 1;
         isMore = true;
@@ -40,7 +40,7 @@ describe("the room of all callers", () => {
   it("is not used up by thirty callers of which each takes all that it may before the next one", () => {
     let free = 20_000;
     for (let callers = 0; callers < 30; callers++) {
-      for (let own = 0; own < mostOfOne(2_000, 20_000, free); own++) {
+      for (let own = 0; own < fairShare(2_000, 20_000, free); own++) {
         free -= 1;
       }
     }
@@ -52,6 +52,6 @@ describe("the room of all callers", () => {
     expect(Math.max(...taken) - Math.min(...taken)).toBeLessThanOrEqual(1);
     expect(free).toBeGreaterThanOrEqual(20_000 / (callers / 4 + 2));
     // One more caller is admitted.
-    expect(mostOfOne(2_000, 20_000, free)).toBeGreaterThan(0);
+    expect(fairShare(2_000, 20_000, free)).toBeGreaterThan(0);
   });
 });
