@@ -22,7 +22,7 @@ const slowTests: Readonly<Record<string, string>> = {
   "src/network.test.ts": "matchmaker/src/client",
   "src/reconnect.test.ts": "matchmaker/src/client",
   "src/registration/serve-registered.test.ts": "matchmaker/src/registration",
-  "src/services/overload.test.ts": "matchmaker/src/client",
+  "src/services/limits/overload.test.ts": "matchmaker/src/client",
 };
 /** Tests of load, which find what others find, and fail if other runs of this computer use its cores. */
 const loadTests = ["src/vector/many-servers.test.ts"];

@@ -4,7 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type ListenOptions, type ListenTls, listen } from "@dm-env-rpc/transport";
 import { readPageFiles } from "@dm-env-rpc/transport/internal/page-files";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
-import { maxOpenCalls } from "./services/admission.ts";
+import { maxOpenCalls } from "./services/limits/admission.ts";
 import { settingsFrom } from "./settings.ts";
 
 /** Options of `serveMatchmaker`. */

@@ -22,10 +22,10 @@ import type { WorldServers } from "../world-servers.ts";
 import { callerOf } from "./authorize.ts";
 import type { ServiceContext } from "./frontend.ts";
 import { duration, time } from "./messages.ts";
-import { tooManyWorlds } from "./request-entries.ts";
+import { tooManyWorlds } from "./limits/request-entries.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 import { ServerAddresses } from "./server-addresses.ts";
-import { ServerBudget, serverBytes, worldsBytes } from "./server-budget.ts";
+import { ServerBudget, serverBytes, worldsBytes } from "./limits/server-budget.ts";
 
 /** Dependencies of the registry. */
 export interface RegistryContext extends ServiceContext {

@@ -6,17 +6,17 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { byName } from "../../testing/callers.ts";
-import { Fleet } from "../../testing/fleet.ts";
-import { pairs } from "../../testing/pairs.ts";
-import { begin, connectFrom, type RawStatus } from "../../testing/raw-calls.ts";
-import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
-import { serveCounting } from "../../testing/world-server.ts";
-import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
-import { type MatchmakerSettings, settingsFrom } from "../settings.ts";
-import { memoryStore } from "../store/memory-store.ts";
+import { byName } from "../../../testing/callers.ts";
+import { Fleet } from "../../../testing/fleet.ts";
+import { pairs } from "../../../testing/pairs.ts";
+import { begin, connectFrom, type RawStatus } from "../../../testing/raw-calls.ts";
+import { SimulatedServer, SimulatedServers } from "../../../testing/simulated-servers.ts";
+import { serveCounting } from "../../../testing/world-server.ts";
+import { type MatchmakerServer, serveMatchmaker } from "../../serve-matchmaker.ts";
+import { type MatchmakerSettings, settingsFrom } from "../../settings.ts";
+import { memoryStore } from "../../store/memory-store.ts";
 import { Admission } from "./admission.ts";
-import { type AuthorizeCall, type CallerRole, requireCallerRole } from "./authorize.ts";
+import { type AuthorizeCall, type CallerRole, requireCallerRole } from "../authorize.ts";
 
 /** Clients that call from an address of this machine. */
 function clientsFrom(served: MatchmakerServer, localAddress = "127.0.0.1") {

@@ -5,9 +5,9 @@ import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
 import { RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { envelope, prefixBytes } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
-import { refused } from "../../testing/callers.ts";
-import { rawCall } from "../../testing/raw-calls.ts";
-import { type MatchmakerServer, serveMatchmaker } from "../serve-matchmaker.ts";
+import { refused } from "../../../testing/callers.ts";
+import { rawCall } from "../../../testing/raw-calls.ts";
+import { type MatchmakerServer, serveMatchmaker } from "../../serve-matchmaker.ts";
 
 const renew = "/matchmaker.v1.RegistryService/RenewServer";
 const settings = { maxWorldsPerServer: 1 };

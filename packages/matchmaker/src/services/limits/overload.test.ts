@@ -3,11 +3,11 @@ import { Code, ConnectError, createRouterTransport } from "@connectrpc/connect";
 import { FrontendService } from "@dm-env-rpc/protocol/matchmaker";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
-import { Fleet } from "../../testing/fleet.ts";
-import { pairs } from "../../testing/pairs.ts";
-import { serveCounting } from "../../testing/world-server.ts";
-import { matchmakerClient } from "../client/index.ts";
-import { serveMatchmaker } from "../serve-matchmaker.ts";
+import { Fleet } from "../../../testing/fleet.ts";
+import { pairs } from "../../../testing/pairs.ts";
+import { serveCounting } from "../../../testing/world-server.ts";
+import { matchmakerClient } from "../../client/index.ts";
+import { serveMatchmaker } from "../../serve-matchmaker.ts";
 
 const large = () => ({
   extensions: { photo: { typeUrl: "type.googleapis.com/photo", value: new Uint8Array(15_000) } },
