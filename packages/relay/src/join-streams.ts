@@ -2,7 +2,7 @@
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
 import type { ClientStream, ServerStream } from "@dm-env-rpc/transport";
-import { networkOf, type ThreadShare } from "@dm-env-rpc/transport/internal";
+import { type ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { rawResponse } from "@dm-env-rpc/transport/internal/relay";
 import { Turns } from "./turns.ts";
 
@@ -26,7 +26,7 @@ export function joinStreams(
       agent.resume();
     }
   };
-  const turns = new Turns(share, networkOf(agent.peer.address), {
+  const turns = new Turns(share, turnKeyOf(agent.peer.address), {
     pause: () => agent.pause(),
     resume: resumeAgent,
   });

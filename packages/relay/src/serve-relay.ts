@@ -11,7 +11,7 @@ import {
   type Peer,
   type ServerStream,
 } from "@dm-env-rpc/transport";
-import { networkOf, ThreadShare, toError } from "@dm-env-rpc/transport/internal";
+import { ThreadShare, toError, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import {
   BufferedBytes,
   connectionBytes,
@@ -212,7 +212,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
     let place: Place | undefined;
     /** True if a frame has arrived since the last ping. */
     let isAlive = true;
-    const turns = new Turns(share, networkOf(peer.address), socket);
+    const turns = new Turns(share, turnKeyOf(peer.address), socket);
     const refuse = (error: DmEnvRpcError): void => {
       emit({ kind: "program-refused", from: peer.address, error });
       link.close(error);

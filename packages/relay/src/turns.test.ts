@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ThreadShare } from "@dm-env-rpc/transport/internal";
+import { ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { Turns } from "./turns.ts";
 
@@ -11,7 +11,7 @@ it("pauses a source once its messages have taken too much of a turn, and resumes
     (task) => tasks.push(task),
   );
   const calls: string[] = [];
-  const turns = new Turns(share, "192.0.2.1", {
+  const turns = new Turns(share, turnKeyOf("192.0.2.1:1"), {
     pause: () => calls.push("pause"),
     resume: () => calls.push("resume"),
   });
@@ -41,9 +41,9 @@ it("lets a source forward 32 messages after a resume, even if many sources wait"
     (task) => tasks.push(task),
     2,
   );
-  const turnsOf = (network: string) =>
-    new Turns(share, network, { pause: () => {}, resume: () => {} });
-  const sources = Array.from({ length: 8 }, (_, i) => turnsOf(`192.0.2.${i}`));
+  const turnsOf = (address: string) =>
+    new Turns(share, turnKeyOf(address), { pause: () => {}, resume: () => {} });
+  const sources = Array.from({ length: 8 }, (_, i) => turnsOf(`192.0.2.${i}:1`));
   share.count();
   share.count();
   for (const source of sources) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ThreadShare } from "@dm-env-rpc/transport/internal";
+import type { ThreadShare, TurnKey } from "@dm-env-rpc/transport/internal";
 
 /** Number of messages that a source forwards after a resume, even if the turn is over. */
 const messagesPerResume = 32;
@@ -17,13 +17,12 @@ export class Turns {
   /** Number of messages left of `messagesPerResume`. */
   #left = 0;
   readonly #share: ThreadShare;
-  readonly #network: string;
+  readonly #key: TurnKey;
   readonly #source: Pausable;
 
-  /** @param network The network of the source's peer, as `networkOf` returns it. */
-  constructor(share: ThreadShare, network: string, source: Pausable) {
+  constructor(share: ThreadShare, key: TurnKey, source: Pausable) {
     this.#share = share;
-    this.#network = network;
+    this.#key = key;
     this.#source = source;
   }
 
@@ -39,7 +38,7 @@ export class Turns {
     }
     this.isWaiting = true;
     this.#source.pause();
-    this.#share.wait(this.#network, () => {
+    this.#share.wait(this.#key, () => {
       this.isWaiting = false;
       this.#left = messagesPerResume;
       this.#share.count();

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, isTensorError } from "@dm-env-rpc/tensor-codec";
-import { later, type ThreadShare, type TimeSource } from "@dm-env-rpc/transport/internal";
+import {
+  later,
+  networkTurnKey,
+  type ThreadShare,
+  type TimeSource,
+} from "@dm-env-rpc/transport/internal";
 import { type Awaitable, isPromiseLike } from "../definition/awaitable.ts";
 import { isStepRefusal } from "../definition/refuse.ts";
 import type { Cancel, LimitedCall, Outside, WorldEvent } from "./outside.ts";
@@ -24,7 +29,7 @@ const limitOf: Readonly<Record<LimitedCall, keyof CallLimitsMs>> = {
 };
 
 /** All worlds take turns with the networks of sessions as if they were one network. */
-const worlds = "worlds";
+const worlds = networkTurnKey("worlds");
 
 /** Options of AuthorCalls. */
 export interface AuthorCallsOptions {

@@ -6,7 +6,7 @@ import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { ServerReflection as ServerReflectionV1Alpha } from "@dm-env-rpc/protocol/reflection-v1alpha";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import { peerOfCall } from "@dm-env-rpc/transport";
-import { NetworkCounts, networkOf, ThreadShare } from "@dm-env-rpc/transport/internal";
+import { NetworkCounts, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 
 /** A request of v1 or v1alpha. */
 type Question =
@@ -53,11 +53,11 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
   async function* answers<
     Request extends { readonly host: string; readonly messageRequest: Question },
   >(requests: AsyncIterable<Request>, { values }: HandlerContext) {
-    const network = networkOf(peerOfCall(values).address);
+    const key = turnKeyOf(peerOfCall(values).address);
     for await (const request of requests) {
       // Without this wait, Connect's library would answer all requests that arrive together in one turn of the event loop.
       while (share.isOver) {
-        await new Promise<void>((resolve) => share.wait(network, resolve));
+        await new Promise<void>((resolve) => share.wait(key, resolve));
       }
       share.count();
       described ??= describe(router, files);

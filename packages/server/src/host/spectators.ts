@@ -16,12 +16,13 @@ import { type ByteCall, type ByteStream, peerOfCall } from "@dm-env-rpc/transpor
 import {
   messageOf,
   NetworkCounts,
-  networkOf,
   pause,
   type RefusalCounts,
   ThreadShare,
   type TimeSource,
+  type TurnKey,
   toConnectError,
+  turnKeyOf,
 } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import { requireRole } from "../definition/roles.ts";
@@ -63,7 +64,7 @@ export interface SpectatorsOptions {
 
 /** A caller that was admitted. */
 interface Viewer {
-  readonly network: string;
+  readonly key: TurnKey;
   /** Aborts when the viewer's call or the server ends. */
   readonly signal: AbortSignal;
   /** True if the viewer may also join worlds. */
@@ -149,7 +150,7 @@ export function createSpectators({
     }
     requireRole(roles, "spectator", "watch worlds");
     return {
-      network: networkOf(peer.address),
+      key: turnKeyOf(peer.address),
       signal: AbortSignal.any([call.signal, closed.signal]),
       canJoin: canJoinWithoutToken && roles.has("agent"),
     };
@@ -199,24 +200,24 @@ export function createSpectators({
 
   async function* lists(request: WatchWorldsRequest, call: Call): AsyncGenerator<WorldList> {
     using _counted = await refusing(() => count(call));
-    const { network, signal } = await refusing(() => admit(call));
+    const { key, signal } = await refusing(() => admit(call));
     const periodMs = await refusing(() => periodOf(request.maxRate, listRate));
     while (!signal.aborted) {
-      yield await share.run(network, () => list.current());
+      yield await share.run(key, () => list.current());
       await pause(time, periodMs, signal);
     }
   }
 
   async function* frames(request: WatchWorldRequest, call: Call): AsyncGenerator<LiveFrame> {
     using _counted = await refusing(() => count(call));
-    const { network, signal, canJoin } = await refusing(() => admit(call));
+    const { key, signal, canJoin } = await refusing(() => admit(call));
     const { watched, periodMs } = await refusing(() => ({
       watched: find(worlds, request.world),
       periodMs: periodOf(request.maxRate, maxRate),
     }));
     const agent = request.agent === 0 ? undefined : (request.agent as AgentId);
     using viewed = await refusing(() => view(watched, agent));
-    const next = viewed.frames.watch(signal, network);
+    const next = viewed.frames.watch(signal, key.network);
     let seen = await next(0);
     if (seen !== undefined) {
       yield new LiveFrame(seen.number, withInfo(seen.message, infoOf(watched.host, canJoin)));
@@ -238,9 +239,9 @@ export function createSpectators({
     responses: AsyncIterable<SharedMessage<Desc>>,
     { values, signal }: Call,
   ): AsyncGenerator<MessageShape<Desc>> {
-    const network = networkOf(peerOfCall(values).address);
+    const key = turnKeyOf(peerOfCall(values).address);
     for await (const { message } of responses) {
-      await connectShare.run(network, () => {});
+      await connectShare.run(key, () => {});
       yield message;
     }
     signal.throwIfAborted(); // The deadline has passed, or the caller has disconnected.
@@ -252,10 +253,10 @@ export function createSpectators({
     call: ByteCall,
     format: MessageFormat,
   ): Promise<void> => {
-    const network = networkOf(peerOfCall(call.values).address);
+    const key = turnKeyOf(peerOfCall(call.values).address);
     for await (const response of responses) {
       // `drained` must be called in the task that has sent, or the call may drain before it is awaited.
-      await share.run(network, () =>
+      await share.run(key, () =>
         call.send(response.encoded(format)) ? undefined : call.drained(),
       );
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
 import { isDmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
-import { manualTime, RefusalCounts, ThreadShare } from "@dm-env-rpc/transport/internal";
+import { manualTime, RefusalCounts, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
 import { EndBytes } from "../engine/saved-ends.ts";
@@ -49,12 +49,13 @@ function setUp({ different = false, isAsync = false, max = 1_000 } = {}) {
   const left: unknown[] = [];
   const { maxElements } = defaultLimits;
   const joinTurns = new JoinTurns(share);
-  const join = (count: number, network = "10.0.0.1", isWanted = () => true): void =>
-    joinTurns.enter(world, network, (over) =>
+  const join = (count: number, address = "10.0.0.1:1", isWanted = () => true): void => {
+    const key = turnKeyOf(address);
+    joinTurns.enter(world, key, (over) =>
       joinRows(
         world,
         new Map(),
-        { count, maxElements, share, network, isWanted },
+        { count, maxElements, share, key, isWanted },
         (reason) => left.push(reason),
         (result) => {
           over();
@@ -62,6 +63,7 @@ function setUp({ different = false, isAsync = false, max = 1_000 } = {}) {
         },
       ),
     );
+  };
   const turn = (): void => {
     for (const task of tasks.splice(0)) {
       task();

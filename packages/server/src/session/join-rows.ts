@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError, type PackedTensor, t } from "@dm-env-rpc/tensor-codec";
-import type { ThreadShare } from "@dm-env-rpc/transport/internal";
+import type { ThreadShare, TurnKey } from "@dm-env-rpc/transport/internal";
 import { readSettings } from "../definition/settings.ts";
 import type { HostedWorld, Joined } from "../engine/hosted-world.ts";
 import type { Done, PackedSettings } from "../engine/requests.ts";
@@ -44,8 +44,8 @@ export interface JoinRowsOptions {
   readonly count: number;
   readonly maxElements: number;
   readonly share: ThreadShare;
-  /** Network of the peer, which takes turns with others. */
-  readonly network: string;
+  /** Key of the peer, which takes turns with others. */
+  readonly key: TurnKey;
   /** Returns false once the stream has closed. No further seat joins then. */
   readonly isWanted: () => boolean;
 }
@@ -60,7 +60,7 @@ export interface JoinRowsOptions {
 export function joinRows(
   world: HostedWorld,
   settings: PackedSettings,
-  { count, maxElements, share, network, isWanted }: JoinRowsOptions,
+  { count, maxElements, share, key, isWanted }: JoinRowsOptions,
   onLeft: Seat["onLeft"],
   done: Done<Place>,
 ): void {
@@ -122,7 +122,7 @@ export function joinRows(
       }
       share.count();
       if (joined.length < count && share.isOver) {
-        share.wait(network, next);
+        share.wait(key, next);
       } else {
         next();
       }

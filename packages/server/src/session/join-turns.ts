@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { Queue, type ThreadShare } from "@dm-env-rpc/transport/internal";
+import { Queue, type ThreadShare, type TurnKey } from "@dm-env-rpc/transport/internal";
 import type { HostedWorld } from "../engine/hosted-world.ts";
 
 /** A join that waits. */
 interface Waiting {
-  readonly network: string;
+  readonly key: TurnKey;
   readonly join: (over: () => void) => void;
 }
 
@@ -24,16 +24,16 @@ export class JoinTurns {
   /**
    * Runs a join now, or in a later turn of the event loop after the earlier joins of the world.
    *
-   * @param network Network of the peer, which takes turns with others.
+   * @param key Key of the peer, which takes turns with others.
    * @param join Must call `over` once.
    */
-  enter(world: HostedWorld, network: string, join: (over: () => void) => void): void {
+  enter(world: HostedWorld, key: TurnKey, join: (over: () => void) => void): void {
     const waiting = this.#waiting.get(world);
     if (waiting === undefined) {
       this.#waiting.set(world, new Queue());
       join(() => this.#next(world));
     } else {
-      waiting.push({ network, join });
+      waiting.push({ key, join });
     }
   }
 
@@ -44,6 +44,6 @@ export class JoinTurns {
       return;
     }
     this.#share.count();
-    this.#share.wait(next.network, () => next.join(() => this.#next(world)));
+    this.#share.wait(next.key, () => next.join(() => this.#next(world)));
   }
 }

@@ -2,7 +2,7 @@
 import type { JoinWorldRequest } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError, isDmEnvRpcError, pack } from "@dm-env-rpc/tensor-codec";
 import type { Peer } from "@dm-env-rpc/transport";
-import { networkOf, type ThreadShare } from "@dm-env-rpc/transport/internal";
+import { type ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { joinTokenSetting, seatKeySetting } from "../definition/reserved-settings.ts";
 import { mayListWorlds, type Roles } from "../definition/roles.ts";
 import type { Joined } from "../engine/hosted-world.ts";
@@ -97,9 +97,9 @@ export function joinWorld(
     try {
       const count = readSeats(seats, token);
       const { maxElements, share } = host;
-      const network = networkOf(peer.address);
-      const options = { count, maxElements, share, network, isWanted };
-      host.joinTurns.enter(world, network, (over) =>
+      const key = turnKeyOf(peer.address);
+      const options = { count, maxElements, share, key, isWanted };
+      host.joinTurns.enter(world, key, (over) =>
         joinRows(world, rest, options, onLeft, (result) => {
           over();
           joined(result);

@@ -10,9 +10,10 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
 import type { ServerStream, StreamReceiver, UnreadMessage } from "@dm-env-rpc/transport";
 import {
   later,
-  networkOf,
   type RequestRates,
   type ThreadShare,
+  type TurnKey,
+  turnKeyOf,
 } from "@dm-env-rpc/transport/internal";
 import { everyRole, type Roles } from "../definition/roles.ts";
 import type { Reply } from "../engine/requests.ts";
@@ -59,8 +60,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
   readonly #host: SessionHost;
   readonly #queue: RequestQueue;
   readonly #share: ThreadShare;
-  /** Network of the peer. */
-  readonly #network: string;
+  readonly #turnKey: TurnKey;
   /** True while the session waits for a later turn. */
   #waiting = false;
   #paused = false;
@@ -97,7 +97,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     this.#host = host;
     this.#queue = new RequestQueue(host);
     this.#share = host.share;
-    this.#network = networkOf(stream.peer.address);
+    this.#turnKey = turnKeyOf(stream.peer.address);
     this.#spans = new StreamSpans(stream.peer);
   }
 
@@ -236,7 +236,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
       return;
     }
     this.#waiting = true;
-    this.#share.wait(this.#network, this.#onTurn);
+    this.#share.wait(this.#turnKey, this.#onTurn);
   }
 
   readonly #onTurn = (): void => {
@@ -402,7 +402,7 @@ export class Session implements StreamReceiver<ProcessRequest> {
     const isTrusted = this.#roles !== everyRole && this.#roles.has("operator");
     return kind === "leaveWorld" || isTrusted
       ? undefined
-      : this.#host.rates.refusalOf(this.#network);
+      : this.#host.rates.refusalOf(this.#turnKey.network);
   }
 
   #joined(what: string): Place {

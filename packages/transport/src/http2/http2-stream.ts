@@ -8,6 +8,7 @@ import type {
   ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
 import { prefixBytes } from "../internal/envelope.ts";
+import type { TurnKey } from "../internal/network-turns.ts";
 import type { ThreadShare } from "../internal/thread-share.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
@@ -52,8 +53,7 @@ type Conversion = (source: Uint8Array, start: number, end: number) => Uint8Array
 /** The turns in which large requests are checked. To check 64 KiB takes up to 4 ms. */
 export interface CheckTurns {
   readonly share: ThreadShare;
-  /** The network of the peer, as `networkOf` returns it. Networks take turns. */
-  readonly network: string;
+  readonly key: TurnKey;
 }
 
 /** Options that both sides of a gRPC call share. */
@@ -445,7 +445,7 @@ export abstract class Http2MessageStream<
       this.#deliver();
       return;
     }
-    const { share, network } = turns;
+    const { share, key } = turns;
     const deliver = (): void => {
       share.count();
       this.#yielding = false;
@@ -458,7 +458,7 @@ export abstract class Http2MessageStream<
       // All chunks that wait are checked in one turn. The receiver may pause in that turn, before the stream is read again.
       this.#countReadAhead();
       this.http2.pause();
-      share.wait(network, deliver);
+      share.wait(key, deliver);
     } else {
       deliver();
     }
@@ -730,9 +730,9 @@ export abstract class Http2MessageStream<
       setImmediate(task);
       return;
     }
-    const { share, network } = this.#turns;
+    const { share, key } = this.#turns;
     share.count();
-    share.wait(network, () => {
+    share.wait(key, () => {
       task();
       share.count();
     });

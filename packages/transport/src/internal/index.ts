@@ -14,6 +14,7 @@ export { LineLimit } from "./line-limit.ts";
 export { type ManualTime, manualTime } from "./manual-time.ts";
 export { NetworkCounts } from "./network-counts.ts";
 export { networkOf } from "./network-of.ts";
+export { networkTurnKey, type TurnKey, turnKeyOf } from "./network-turns.ts";
 export { Queue } from "./queue.ts";
 export { RefusalCounts } from "./refusal-counts.ts";
 export { RequestRates } from "./request-rates.ts";

@@ -1,43 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
+import { networkOf } from "./network-of.ts";
 import { Queue } from "./queue.ts";
 
-/** Tasks that wait. Networks take turns, whatever the number of their tasks; the tasks of a network keep their order. */
+/** The peer that a task is for. Peers take turns (`NetworkTurns`). */
+export interface TurnKey {
+  /** The peer's network, as `networkOf` returns it. */
+  readonly network: string;
+  /** Identifies the peer's connection among those of its network. */
+  readonly connection: string;
+}
+
+/** Returns the key of a connection's tasks, given the address and port of its peer. */
+export function turnKeyOf(address: string): TurnKey {
+  return { network: networkOf(address), connection: address };
+}
+
+/** Returns the key of tasks that are not for a certain connection of their network. */
+export function networkTurnKey(network: string): TurnKey {
+  return { network, connection: "" };
+}
+
+/**
+ * Tasks that wait. Networks take turns, whatever the number of their connections, and so do the connections of each
+ * network, whatever the number of their tasks. The tasks of a connection keep their order.
+ */
 export class NetworkTurns {
-  /** Networks with waiting tasks, in the order of their turns. */
-  readonly #waiting = new Queue<Waiting>();
-  readonly #byNetwork = new Map<string, Waiting>();
+  readonly #networks = new Turns<Connections>(() => new Turns(() => new Queue()));
 
   get isEmpty(): boolean {
-    return this.#waiting.size === 0;
+    return this.#networks.size === 0;
   }
 
-  push(network: string, task: () => void): void {
-    let waiting = this.#byNetwork.get(network);
-    if (waiting === undefined) {
-      waiting = { network, tasks: new Queue() };
-      this.#byNetwork.set(network, waiting);
-      this.#waiting.push(waiting);
-    }
-    waiting.tasks.push(task);
+  push({ network, connection }: TurnKey, task: Task): void {
+    this.#networks.get(network).get(connection).push(task);
   }
 
   /** Removes and returns the next task; undefined if none waits. */
-  shift(): (() => void) | undefined {
-    const first = this.#waiting.shift();
-    if (first === undefined) {
-      return undefined;
-    }
-    const task = first.tasks.shift();
-    if (first.tasks.size > 0) {
-      this.#waiting.push(first); // Behind the other networks.
-    } else {
-      this.#byNetwork.delete(first.network);
-    }
-    return task;
+  shift(): Task | undefined {
+    return this.#networks.take(takeOfConnection);
   }
 }
 
-interface Waiting {
-  readonly network: string;
-  readonly tasks: Queue<() => void>;
+type Task = () => void;
+
+type Connections = Turns<Queue<Task>>;
+
+const takeOfConnection = (connections: Connections): Task | undefined => connections.take(takeTask);
+
+const takeTask = (tasks: Queue<Task>): Task | undefined => tasks.shift();
+
+/** Groups of tasks that take turns. */
+class Turns<Group extends { readonly size: number }> {
+  readonly #create: () => Group;
+  readonly #byName = new Map<string, Group>();
+  /** Names of the groups in the order of their turns. */
+  readonly #order = new Queue<string>();
+
+  constructor(create: () => Group) {
+    this.#create = create;
+  }
+
+  get size(): number {
+    return this.#order.size;
+  }
+
+  /** Returns the group with a name; a new group is the last in the order of turns. The caller adds a task to it. */
+  get(name: string): Group {
+    let group = this.#byName.get(name);
+    if (group === undefined) {
+      group = this.#create();
+      this.#byName.set(name, group);
+      this.#order.push(name);
+    }
+    return group;
+  }
+
+  /** Takes a task from the next group, which then is last if it has more tasks. */
+  take(from: (group: Group) => Task | undefined): Task | undefined {
+    const name = this.#order.shift();
+    const group = name === undefined ? undefined : this.#byName.get(name);
+    if (name === undefined || group === undefined) {
+      return undefined;
+    }
+    const task = from(group);
+    if (group.size > 0) {
+      this.#order.push(name);
+    } else {
+      this.#byName.delete(name);
+    }
+    return task;
+  }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { NetworkTurns } from "./network-turns.ts";
+import { NetworkTurns, networkTurnKey } from "./network-turns.ts";
 
 /** Runs at most a number of asynchronous tasks at a time. Networks take turns, so that none waits for all tasks of another. */
 export class Slots {
@@ -15,7 +15,7 @@ export class Slots {
     if (this.#free > 0) {
       this.#free -= 1;
     } else {
-      await new Promise<void>((resolve) => this.#waiting.push(network, resolve));
+      await new Promise<void>((resolve) => this.#waiting.push(networkTurnKey(network), resolve));
     }
     try {
       return await task();

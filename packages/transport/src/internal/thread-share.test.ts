@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
+import { turnKeyOf } from "./network-turns.ts";
 import { ThreadShare } from "./thread-share.ts";
 
 /** A ThreadShare whose clock and event loop the test drives. */
@@ -49,34 +50,37 @@ test("every 64th step reads the clock", () => {
   expect(share.isOver).toBe(true);
 });
 
-test("addresses take turns, and the sessions of each address take turns, too", () => {
+test("networks, the connections of each network and the sessions of each connection take turns", () => {
   const { share, loop } = driven();
   const order: string[] = [];
-  const waiting = (network: string, name: string): void =>
-    share.wait(network, () => {
+  const waiting = (network: string, connection: string, name: string): void =>
+    share.wait({ network, connection }, () => {
       order.push(name);
       loop.nowMs += 3;
       share.count();
     });
   share.count();
   for (const name of ["a1", "a2", "a3"]) {
-    waiting("a", name);
+    waiting("10.0.0.1", "10.0.0.1:1", name);
   }
-  waiting("b", "b1");
+  waiting("10.0.0.1", "10.0.0.1:2", "b1");
+  waiting("10.0.0.2", "10.0.0.2:1", "c1");
   loop.turn();
   expect(order).toEqual(["a1"]); // It took a whole turn.
   loop.turn();
-  expect(order).toEqual(["a1", "b1"]);
+  expect(order).toEqual(["a1", "c1"]);
+  loop.turn();
+  expect(order).toEqual(["a1", "c1", "b1"]);
   loop.turn();
   loop.turn();
-  expect(order).toEqual(["a1", "b1", "a2", "a3"]);
+  expect(order).toEqual(["a1", "c1", "b1", "a2", "a3"]);
 });
 
 test("of tasks that take long, one runs in each turn", async () => {
   const { share, loop } = driven();
   const ran: number[] = [];
   const results = [1, 2, 3].map((task) =>
-    share.run("192.0.2.1", () => {
+    share.run(turnKeyOf("192.0.2.1:1"), () => {
       loop.nowMs += 3;
       ran.push(task);
       return task;
@@ -91,9 +95,9 @@ test("of tasks that take long, one runs in each turn", async () => {
 
 test("a task that throws rejects its promise, and the next task runs", async () => {
   const { share } = driven();
-  const failed = share.run("192.0.2.1", () => {
+  const failed = share.run(turnKeyOf("192.0.2.1:1"), () => {
     throw new Error("no paint");
   });
   await expect(failed).rejects.toThrow("no paint");
-  expect(await share.run("192.0.2.1", () => "painted")).toBe("painted");
+  expect(await share.run(turnKeyOf("192.0.2.1:1"), () => "painted")).toBe("painted");
 });

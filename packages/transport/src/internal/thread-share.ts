@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { later } from "./later.ts";
-import { NetworkTurns } from "./network-turns.ts";
+import { NetworkTurns, type TurnKey } from "./network-turns.ts";
 
 /** Maximum time that requests take in one turn of the event loop. */
 const turnMs = 1;
@@ -10,8 +10,8 @@ const stepsPerLook = 64;
 
 /**
  * Shares the thread among the sessions of a server, or among calls. Once requests have taken too much of a turn
- * of the event loop, sessions wait for a later turn. Addresses take turns, and the sessions of
- * each address take turns, too, so that a burst of one peer delays another peer by only a few milliseconds.
+ * of the event loop, sessions wait for a later turn. Networks take turns, and so do the connections of each network and
+ * the sessions of each connection, so that a burst of one peer delays another peer by only a few milliseconds.
  */
 export class ThreadShare {
   /** True if sessions must wait for a later turn (`wait`). */
@@ -63,8 +63,8 @@ export class ThreadShare {
   }
 
   /** Calls `task` in a later turn. */
-  wait(network: string, task: () => void): void {
-    this.#waiting.push(network, task);
+  wait(key: TurnKey, task: () => void): void {
+    this.#waiting.push(key, task);
   }
 
   /**
@@ -72,7 +72,7 @@ export class ThreadShare {
    *
    * @returns The task's result, or a rejection with the error that it throws.
    */
-  run<Result>(network: string, task: () => Result): Promise<Result> {
+  run<Result>(key: TurnKey, task: () => Result): Promise<Result> {
     return new Promise((resolve, reject) => {
       const start = (): void => {
         this.count();
@@ -84,7 +84,7 @@ export class ThreadShare {
         this.count(); // Of several tasks that take long, only one runs in each turn.
       };
       if (this.isOver) {
-        this.wait(network, start);
+        this.wait(key, start);
       } else {
         start();
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Socket } from "node:net";
 import { networkOf } from "../internal/network-of.ts";
+import { networkTurnKey } from "../internal/network-turns.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { ThreadShare } from "../internal/thread-share.ts";
 import { systemTime, type TimeSource } from "../internal/time-source.ts";
@@ -81,7 +82,7 @@ export class ConnectionGate {
       this.#options.refusals.count("maxFloodsPerAddress");
       this.#wait(flooder, socket, start);
     } else if (this.#share.isOver) {
-      this.#share.wait(network, () => this.admit(socket, start));
+      this.#share.wait(networkTurnKey(network), () => this.admit(socket, start));
     } else {
       this.#share.count();
       this.#start(socket, start);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
+import { turnKeyOf } from "../internal/network-turns.ts";
 import { ThreadShare } from "../internal/thread-share.ts";
 import { Http1Input } from "./http1-input.ts";
 
@@ -29,7 +30,7 @@ function sliced(first?: Buffer, requests = 0) {
   if (first !== undefined) {
     socket.push(first);
   }
-  const input = new Http1Input(socket, "192.0.2.1", share, () => requests);
+  const input = new Http1Input(socket, turnKeyOf("192.0.2.1:1"), share, () => requests);
   const received: number[] = [];
   let hasEnded = false;
   socket.on("data", (chunk) => received.push(chunk.length));

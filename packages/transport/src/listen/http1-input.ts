@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Readable } from "node:stream";
+import type { TurnKey } from "../internal/network-turns.ts";
 import type { ThreadShare } from "../internal/thread-share.ts";
 import { endReading } from "./socket-reading.ts";
 
@@ -27,7 +28,7 @@ const noBytes: Buffer = Buffer.alloc(0);
  */
 export class Http1Input {
   readonly #socket: Readable;
-  readonly #network: string;
+  readonly #key: TurnKey;
   readonly #share: ThreadShare;
   readonly #requests: () => number;
   readonly #push: Readable["push"];
@@ -38,12 +39,11 @@ export class Http1Input {
   #isStopped = false;
 
   /**
-   * @param network Network of the peer, as `networkOf` returns it.
    * @param requests Returns the number of requests that wait for their responses.
    */
-  constructor(socket: Readable, network: string, share: ThreadShare, requests: () => number) {
+  constructor(socket: Readable, key: TurnKey, share: ThreadShare, requests: () => number) {
     this.#socket = socket;
-    this.#network = network;
+    this.#key = key;
     this.#share = share;
     this.#requests = requests;
     this.#push = socket.push.bind(socket);
@@ -129,7 +129,7 @@ export class Http1Input {
     }
     this.#isScheduled = true;
     this.#share.count();
-    this.#share.wait(this.#network, () => {
+    this.#share.wait(this.#key, () => {
       this.#isScheduled = false;
       this.#passSlice();
     });
@@ -161,7 +161,7 @@ export class Http1Input {
       return;
     }
     this.#share.count();
-    this.#share.wait(this.#network, () => {
+    this.#share.wait(this.#key, () => {
       for (let requests = this.#requests(); requests > 0; requests--) {
         this.#share.count();
       }

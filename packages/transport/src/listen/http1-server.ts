@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { networkOf } from "../internal/network-of.ts";
+import { turnKeyOf } from "../internal/network-turns.ts";
 import type { ThreadShare } from "../internal/thread-share.ts";
 import { type BufferedBytes, type ByteAccount, connectionBytes } from "../limits/buffered-bytes.ts";
 import { countRequest } from "./call-bytes.ts";
@@ -123,7 +123,7 @@ export class Http1Server {
     const open = new Map<ServerResponse, RequestBytes>();
     const input = new Http1Input(
       socket,
-      networkOf(peer.address),
+      turnKeyOf(peer.address),
       this.#options.share,
       () => open.size,
     );

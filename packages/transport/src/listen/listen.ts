@@ -232,7 +232,7 @@ async function listenOn(
         connectionFailure: connection.failure,
         openAccount: (holder) => buffered.open(connection.buffered, holder),
         batch: shared.batch,
-        turns: { share: shared.checks, network: connection.buffered.network },
+        turns: { share: shared.checks, key: connection.turnKey },
         peer: peerOf(connection, headers),
       }),
     );

@@ -4,6 +4,7 @@ import { connect, createServer } from "node:http2";
 import { emptySettings, preface } from "@dm-env-rpc/tests-processes";
 import { expect, test } from "vitest";
 import { NetworkCounts } from "../internal/network-counts.ts";
+import { turnKeyOf } from "../internal/network-turns.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
 import { ThreadShare } from "../internal/thread-share.ts";
 import { rawPeer } from "../testing/raw-peer.ts";
@@ -66,7 +67,8 @@ test("a connection that is not read has time to answer its ping once it is read 
       push: () => true,
       read: () => null,
     };
-    const flooding = turns.add("127.0.0.1", { start: () => {}, stop: () => {} });
+    const key = turnKeyOf("127.0.0.1:1");
+    const flooding = turns.add(key, { start: () => {}, stop: () => {} });
     for (let id = 0; id < 300; id++) {
       flooding.start(waiting, () => {});
     }

@@ -9,6 +9,7 @@ import type { Socket } from "node:net";
 import { Readable } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { NetworkCounts } from "../internal/network-counts.ts";
+import { type TurnKey, turnKeyOf } from "../internal/network-turns.ts";
 import type { RefusalCounts } from "../internal/refusal-counts.ts";
 import { type ConnectionBytes, connectionBytes, maxPieces } from "../limits/buffered-bytes.ts";
 import { windowBytes } from "../limits/limits.ts";
@@ -88,6 +89,7 @@ export interface ServerConnection {
   readonly session: ServerHttp2Session;
   /** Address and port of the peer. */
   readonly address: string;
+  readonly turnKey: TurnKey;
   /** The peer's verified certificate, in DER. */
   readonly certificate: Uint8Array | undefined;
   /** True if the connection is above a limit: its streams are refused. */
@@ -200,7 +202,8 @@ export class ServerConnections {
   add(session: ServerHttp2Session): void {
     const { address, certificate } = peerOfSocket(session.socket);
     const buffered = connectionBytes(address);
-    const turns = this.#limits.turns.add(buffered.network, readingOf(session.socket));
+    const turnKey = turnKeyOf(address);
+    const turns = this.#limits.turns.add(turnKey, readingOf(session.socket));
     const limit = this.#limitMet(address);
     const refused = limit !== undefined;
     const { push } = Readable.prototype;
@@ -216,6 +219,7 @@ export class ServerConnections {
       address,
       certificate,
       refused,
+      turnKey,
       buffered,
       streams: 0,
       opened: 0,

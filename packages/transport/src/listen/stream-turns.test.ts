@@ -34,10 +34,13 @@ function driven() {
     started,
     turn: () => tasks.splice(0).map((task) => task()),
     connection: (network: string, name: string) => {
-      const { start, ...rest } = turns.add(network, {
-        start: () => reads.push(`read ${name}`),
-        stop: () => reads.push(`stop ${name}`),
-      });
+      const { start, ...rest } = turns.add(
+        { network, connection: name },
+        {
+          start: () => reads.push(`read ${name}`),
+          stop: () => reads.push(`stop ${name}`),
+        },
+      );
       const open = (id: number, stream = waitingStream()) => start(stream, () => started.push(id));
       return { ...rest, open };
     },
@@ -60,6 +63,18 @@ test("a few streams start at once, and the others in later turns and in order", 
   turn();
   open(7);
   expect(started).toEqual([1, 2, 3, 4, 5, 6, 7]);
+});
+
+test("a stream waits for one stream of each other connection of its network", () => {
+  const { connection, started, turn } = driven();
+  const flooding = connection("a", "flooding");
+  const quiet = connection("a", "quiet");
+  for (let id = 1; id <= 100; id++) {
+    flooding.open(id);
+  }
+  quiet.open(101);
+  turn();
+  expect(started).toEqual([1, 2, 3, 101]);
 });
 
 test("a stream that is reset while it waits never starts, and takes no turn of another", () => {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerHttp2Stream } from "node:http2";
+import type { TurnKey } from "../internal/network-turns.ts";
 import { ThreadShare } from "../internal/thread-share.ts";
 import { holdEnd } from "./held-end.ts";
 import type { SocketReading } from "./socket-reading.ts";
@@ -40,7 +41,8 @@ export interface ConnectionTurns {
 }
 
 /**
- * Starts the streams of a listener, a few in each turn of the event loop. Networks take turns.
+ * Starts the streams of a listener, a few in each turn of the event loop. Networks take turns, and so do the
+ * connections of each network.
  *
  * In one turn, node:http2 parses everything that the connections have received. Those bytes may open thousands of streams.
  * So once many streams of a network wait, none of its connections is read until all of them have started. The connection
@@ -60,7 +62,8 @@ export class StreamTurns {
   }
 
   /** Adds a connection. */
-  add(name: string, reading: SocketReading): ConnectionTurns {
+  add(key: TurnKey, reading: SocketReading): ConnectionTurns {
+    const name = key.network;
     const network = this.#networks.get(name) ?? {
       connections: new Set(),
       waiting: 0,
@@ -74,7 +77,7 @@ export class StreamTurns {
       reading.stop();
     }
     return {
-      start: (stream, begin) => this.#start(name, network, reading, stream, begin),
+      start: (stream, begin) => this.#start(key, network, reading, stream, begin),
       stoppedMs: () =>
         network.stoppedMs + (network.isStopped ? this.#now() - network.stoppedAtMs : 0),
       close: () => {
@@ -87,7 +90,7 @@ export class StreamTurns {
   }
 
   #start(
-    name: string,
+    key: TurnKey,
     network: Network,
     reading: SocketReading,
     stream: StartingStream,
@@ -103,7 +106,7 @@ export class StreamTurns {
       this.#stop(network, reading);
     }
     const releaseEnd = holdEnd(stream);
-    this.#share.wait(name, () => {
+    this.#share.wait(key, () => {
       network.waiting -= 1;
       if (network.waiting === 0 && network.isStopped) {
         network.isStopped = false;
