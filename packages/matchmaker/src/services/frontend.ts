@@ -21,15 +21,15 @@ import { put, type Replica } from "../replica.ts";
 import type { MatchmakerSettings } from "../settings.ts";
 import type { Change, Stored } from "../store/store.ts";
 import type { TicketEnds } from "../ticket-ends.ts";
-import { callerKey } from "./limits/admission.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { tracedCreate } from "./create-ticket-span.ts";
+import { callerKey } from "./limits/admission.ts";
 import { fairShare } from "./limits/fair-share.ts";
+import { TicketBudget, ticketBytes } from "./limits/ticket-budget.ts";
 import { ticketMessage } from "./messages.ts";
 import type { Positions } from "./positions.ts";
 import type { Presence } from "./presence.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
-import { TicketBudget, ticketBytes } from "./limits/ticket-budget.ts";
 import type { TicketWatch } from "./ticket-watch.ts";
 
 /** Dependencies that the services share. */

@@ -21,11 +21,11 @@ import type { TokenIssuer } from "../tokens/issuer.ts";
 import type { WorldServers } from "../world-servers.ts";
 import { callerOf } from "./authorize.ts";
 import type { ServiceContext } from "./frontend.ts";
-import { duration, time } from "./messages.ts";
 import { tooManyWorlds } from "./limits/request-entries.ts";
+import { ServerBudget, serverBytes, worldsBytes } from "./limits/server-budget.ts";
+import { duration, time } from "./messages.ts";
 import { hashOf, isSecretOf } from "./secrets.ts";
 import { ServerAddresses } from "./server-addresses.ts";
-import { ServerBudget, serverBytes, worldsBytes } from "./limits/server-budget.ts";
 
 /** Dependencies of the registry. */
 export interface RegistryContext extends ServiceContext {

@@ -15,8 +15,8 @@ import { serveCounting } from "../../../testing/world-server.ts";
 import { type MatchmakerServer, serveMatchmaker } from "../../serve-matchmaker.ts";
 import { type MatchmakerSettings, settingsFrom } from "../../settings.ts";
 import { memoryStore } from "../../store/memory-store.ts";
-import { Admission } from "./admission.ts";
 import { type AuthorizeCall, type CallerRole, requireCallerRole } from "../authorize.ts";
+import { Admission } from "./admission.ts";
 
 /** Clients that call from an address of this machine. */
 function clientsFrom(served: MatchmakerServer, localAddress = "127.0.0.1") {
