@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { manualTime, ThreadShare } from "@dm-env-rpc/transport/internal";
+import { manualTime, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { expect, test } from "vitest";
 import { defineWorld } from "../definition/world.ts";
 import { noCounts } from "../engine/world-counts.ts";
@@ -56,6 +56,14 @@ function setUp() {
     time,
     drawn,
     frames,
+    /** Adds a request of an agent that takes as long as a picture. */
+    request(address: string): void {
+      share.wait(turnKeyOf(address), () => {
+        nowMs += 10;
+        share.count();
+        drawn.push("step");
+      });
+    },
     watch(name: string, network: string): void {
       const live = worlds.get(name) ?? worldOf(name);
       worlds.set(name, live);
@@ -91,6 +99,22 @@ test("of pictures that take long, one is drawn in each turn, and networks take t
     turn();
     expect(drawn).toEqual(expected);
   }
+  await allHavePictures(frames);
+});
+
+test("pictures of different worlds do not share a turn, however busy the agents of their network are", async () => {
+  const { watch, request, time, drawn, turn, frames } = setUp();
+  for (const name of ["a", "b", "c"]) {
+    watch(name, "192.0.2.1");
+  }
+  time.advance(0);
+  for (let i = 0; i < 3; i++) {
+    request("192.0.2.1:1");
+  }
+  for (let i = 0; i < 5; i++) {
+    turn();
+  }
+  expect(drawn).toEqual(["a", "b", "c", "step", "step", "step"]);
   await allHavePictures(frames);
 });
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { create } from "@bufbuild/protobuf";
 import { type WatchWorldResponse, WatchWorldResponseSchema } from "@dm-env-rpc/protocol/spectator";
-import { networkTurnKey, type ThreadShare, type TimeSource } from "@dm-env-rpc/transport/internal";
+import type { ThreadShare, TimeSource } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import type { UntypedWorld } from "../definition/world.ts";
 import type { SpectatedAgent, SpectatedWorld } from "../engine/hosted-world.ts";
@@ -153,7 +153,8 @@ export class LiveWorld {
       return;
     }
     queued.add(network);
-    void share.run(networkTurnKey(network), () => {
+    // Of a network's tasks, each watched world has a share of its own, as if it were a connection.
+    void share.run({ network, connection: `pictures of ${world.name}` }, () => {
       if (this.#queued === queued) {
         this.#queued = undefined;
         world.look(agent, (author) => this.#draw(author, network));

@@ -6,16 +6,19 @@ import { Queue } from "./queue.ts";
 export interface TurnKey {
   /** The peer's network, as `networkOf` returns it. */
   readonly network: string;
-  /** Identifies the peer's connection among those of its network. */
+  /**
+   * Identifies the peer's connection among those of its network. Peers whose addresses have no port, such as those on a
+   * Unix domain socket, share one.
+   */
   readonly connection: string;
 }
 
-/** Returns the key of a connection's tasks, given the address and port of its peer. */
+/** Returns the key of the tasks of a connection, given the address of its peer. */
 export function turnKeyOf(address: string): TurnKey {
   return { network: networkOf(address), connection: address };
 }
 
-/** Returns the key of tasks that are not for a certain connection of their network. */
+/** Returns the key of a network's tasks that none of its open connections has caused. */
 export function networkTurnKey(network: string): TurnKey {
   return { network, connection: "" };
 }

@@ -65,7 +65,7 @@ test("a few streams start at once, and the others in later turns and in order", 
   expect(started).toEqual([1, 2, 3, 4, 5, 6, 7]);
 });
 
-test("a stream waits for one stream of each other connection of its network", () => {
+test("a stream waits for at most one stream of each other connection of its network", () => {
   const { connection, started, turn } = driven();
   const flooding = connection("a", "flooding");
   const quiet = connection("a", "quiet");
