@@ -18,7 +18,7 @@ export function turnKeyOf(address: string): TurnKey {
   return { network: networkOf(address), connection: address };
 }
 
-/** Returns the key of a network's tasks that none of its open connections has caused. */
+/** Returns the key of tasks for a network as a whole. */
 export function networkTurnKey(network: string): TurnKey {
   return { network, connection: "" };
 }

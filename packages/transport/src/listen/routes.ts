@@ -28,7 +28,6 @@ import {
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
-import { turnKeyOf } from "../internal/network-turns.ts";
 import type { RequestRates } from "../internal/request-rates.ts";
 import { maxTimeoutMs } from "../internal/time-source.ts";
 import type { BufferedBytes } from "../limits/buffered-bytes.ts";
@@ -327,7 +326,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       };
       if (share.isOver) {
         const releaseEnd = holdEnd(http2);
-        share.wait(turnKeyOf(peer.address), () => {
+        share.wait(connection.turnKey, () => {
           start();
           releaseEnd();
         });
