@@ -64,6 +64,19 @@ const refused = (code: string, message: RegExp) => (error: unknown) =>
   isDmEnvRpcError(error) && error.code === code && message.test(error.message);
 
 describe("a join token", () => {
+  it("carries the trace of its ticket, if it has one", async () => {
+    const { key, verifier, token } = await setup();
+    const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
+    expect(await verifier.join(await token({ traceparent }), "world")).toMatchObject({
+      traceparent,
+    });
+    const untraced = await token();
+    expect(decodeJwt(untraced)).not.toHaveProperty("traceparent");
+    expect(await verifier.join(untraced, "world")).not.toHaveProperty("traceparent");
+    const malformed = await signed(key, { traceparent: 1 });
+    expect(await verifier.join(malformed, "world")).not.toHaveProperty("traceparent");
+  });
+
   it("admits the agent of its ticket to its world", async () => {
     const { verifier, token } = await setup();
     expect(await verifier.join(await token(), "world")).toEqual({
