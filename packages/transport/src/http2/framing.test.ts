@@ -2,7 +2,7 @@
 import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createBufferPool } from "./buffer-pool.ts";
+import { createBufferPool } from "../assembly/buffer-pool.ts";
 import { Deframer } from "./framing.ts";
 
 const limit = 1024 * 1024;
@@ -67,7 +67,7 @@ test("messages are found in any chunks, whether they are read at once or later",
       (messages, cuts, readNow, lead) => {
         const bytes = Buffer.concat(messages.map((body) => frame(body)));
         const deframer = new Deframer(limit, pool);
-        deframer.lead = lead;
+        deframer.assembly.lead = lead;
         const found: Buffer[] = [];
         let at = 0;
         for (const cut of [...cuts, bytes.length]) {
@@ -98,7 +98,7 @@ test("a message that lies in one chunk is not copied", () => {
 
 test("a message of several chunks has memory of its own, and starts at the given offset", () => {
   const deframer = new Deframer(limit, pool);
-  deframer.lead = 3;
+  deframer.assembly.lead = 3;
   const bytes = frame(Buffer.alloc(100_000, 9));
   deframer.push(bytes.subarray(0, 50_000));
   expect(deframer.next()).toBe(false);
@@ -216,14 +216,14 @@ test("a message is assembled in spare memory, unless the memory is too small or 
   ] as const) {
     const deframer = new Deframer(limit, pool);
     const spare = Buffer.alloc(size);
-    deframer.spare = spare;
+    deframer.assembly.spare = spare;
     for (const half of [frame(body).subarray(0, 9), frame(body).subarray(9)]) {
       deframer.push(half);
       deframer.next();
     }
     expect(deframer.source === spare).toBe(serves);
     expect(deframer.source.subarray(deframer.start, deframer.end)).toEqual(body);
-    expect(deframer.spare).toBeUndefined();
+    expect(deframer.assembly.spare).toBeUndefined();
   }
 });
 

@@ -1,40 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { ArrivingMessage, Malformed } from "@dm-env-rpc/tensor-codec/wire";
+import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
+import { type Arriving, Assembly } from "../assembly/assembly.ts";
+import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { tooLarge } from "../limits/too-large.ts";
-import type { BufferPool } from "./buffer-pool.ts";
 import { ChunkMemory } from "./chunk-memory.ts";
-import { Parts } from "./parts.ts";
 import { chunkOverheadBytes, owned } from "./read-ahead.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);
 
-/** First value of `#trustedBytes`. */
-const firstAllocationBytes = 16 * 1024;
-
-/**
- * A message above `firstAllocationBytes` is allocated as a whole once this share of it has arrived. The rest costs
- * little at first, because the system provides a page of memory only when it is written to.
- */
-const wholeShare = 1 / 4;
-
-/** A message above this size is checked while it arrives. */
-export const checkedBytes: number = 64 * 1024;
-
-/** Spare memory of more than this many times the needed size is dropped. */
-const maxSpare = 4;
-
 /**
  * Splits a stream of bytes into gRPC's length-prefixed messages.
  *
  * `push` takes chunks as they arrive, and `next` finds the messages in the chunks one by one. A message within one
- * chunk is not copied; a message that spans several chunks is assembled in memory that no other message shares. Memory
- * for a whole message above 16 KiB is allocated only once a quarter of the message has arrived, or if an earlier
- * message was as long. Until then, its bytes wait in reused memory.
- *
- * A message above 64 KiB that spans several chunks is checked while it arrives. If it is refused, its bytes are dropped,
- * also those that arrive later.
+ * chunk is not copied; a message that spans several chunks is assembled (`Assembly`), and if it is large, it is checked
+ * meanwhile.
  */
 export class Deframer {
   /** Memory in which `next` found a message, from `start` to `end`. */
@@ -45,16 +26,13 @@ export class Deframer {
   compressed = false;
   /** True if the message was assembled from several chunks, in separate memory. */
   assembled = false;
-  /** Bytes to leave free before the next assembled message, for its alignment. */
-  lead = 0;
-  /** Memory of an earlier message that is no longer borrowed; the next assembled message is stored there if it fits. */
-  spare: Buffer | undefined;
   /** Framing error that makes the rest of the stream unreadable; `next` sets it. */
   failure: DmEnvRpcError | undefined;
+  /** The assembly of messages that span several chunks. */
+  readonly assembly: Assembly;
 
   readonly #maxMessageBytes: number;
   readonly #limit: string | undefined;
-  readonly #arriving: ((size: number) => ArrivingMessage) | undefined;
   readonly #side: "client" | "server";
   #chunk: Buffer = noBytes;
   #at = 0;
@@ -65,23 +43,8 @@ export class Deframer {
   #waitingBytes = 0;
   #flags = 0;
   #headerLength = 0;
-  /**
-   * True inside the body of a message that is being assembled. Of its `#bodySize` bytes, `#bodyLength` have arrived.
-   * They are in `#parts`, in `#body`, or partly in each.
-   */
-  #isInBody = false;
-  readonly #parts: Parts;
-  #body: Buffer | undefined;
-  #bodyLength = 0;
+  /** Size of the message whose header was read last. */
   #bodySize = 0;
-  #bodyStart = 0;
-  /** The check of the message that is being assembled. */
-  #check: ArrivingMessage | undefined;
-  #refusal: Malformed | undefined;
-  /** Bytes of a refused message that have been dropped; 0 if the message is not refused. */
-  #droppedBytes = 0;
-  /** A message of at most this size is allocated as a whole when its first bytes arrive. */
-  #trustedBytes = firstAllocationBytes;
 
   /**
    * @param pool Memory for the first bytes of large messages (`Parts`).
@@ -93,37 +56,36 @@ export class Deframer {
     maxMessageBytes: number,
     pool: BufferPool,
     side: "client" | "server" = "server",
-    arriving?: ((size: number) => ArrivingMessage) | undefined,
+    arriving?: Arriving | undefined,
     limit?: string,
   ) {
     this.#maxMessageBytes = maxMessageBytes;
     this.#limit = limit;
-    this.#arriving = arriving;
-    this.#parts = new Parts(pool);
+    this.assembly = new Assembly(pool, arriving);
     this.#side = side;
     this.#chunkMemory = side === "client" ? new ChunkMemory() : undefined;
   }
 
   /** Pushed bytes that `next` has not returned in a message yet, including the overhead of the chunks that wait. */
   get bufferedBytes(): number {
-    return this.#waitingBytes + (this.#chunk.length - this.#at) + this.#bodyLength;
+    return this.#waitingBytes + (this.#chunk.length - this.#at) + this.assembly.storedBytes;
   }
 
   /** Returns true if a chunk of `length` bytes that is pushed next neither begins nor completes a message. */
   isInsideBody(length: number): boolean {
-    const bodyBytes = this.#bodyBytes;
+    const { arrivedBytes, missingBytes } = this.assembly;
     const waiting = this.#chunk.length - this.#at + this.#waitingBytes;
-    return bodyBytes > 0 && bodyBytes + waiting + length < this.#bodySize;
+    return arrivedBytes > 0 && waiting + length < missingBytes;
   }
 
   /** True inside a large message that is checked while it arrives. */
   get isChecking(): boolean {
-    return this.#check !== undefined;
+    return this.assembly.isChecking;
   }
 
   /** True if the pushed bytes end inside a message; valid once `next` has returned false. */
   get isInsideMessage(): boolean {
-    return this.#headerLength > 0 || this.#isInBody;
+    return this.#headerLength > 0 || this.assembly.isOpen;
   }
 
   /** Appends a chunk, which must not change afterwards. */
@@ -140,9 +102,7 @@ export class Deframer {
 
   /** Returns the refusal of the message whose rest is dropped, once. */
   takeRefusal(): Malformed | undefined {
-    const refusal = this.#refusal;
-    this.#refusal = undefined;
-    return refusal;
+    return this.assembly.takeRefusal();
   }
 
   /**
@@ -154,13 +114,12 @@ export class Deframer {
       if (this.#at === this.#chunk.length && !this.#nextChunk()) {
         return false;
       }
-      if (this.#isInBody) {
-        if (this.#droppedBytes > 0) {
-          this.#drop();
-        } else if (this.#isRefused()) {
-          return false;
-        } else if (this.#collectBody()) {
+      if (this.assembly.isOpen) {
+        if (this.#assemble()) {
           return true;
+        }
+        if (this.assembly.isRefused) {
+          return false;
         }
         continue;
       }
@@ -193,13 +152,7 @@ export class Deframer {
         this.#isViewed = true;
         return true;
       }
-      this.#bodyStart = this.lead;
-      this.#body = this.#takeSpare();
-      this.#bodyLength = 0;
-      this.#isInBody = true;
-      if (this.#bodySize > checkedBytes && !this.compressed) {
-        this.#check = this.#arriving?.(this.#bodySize);
-      }
+      this.assembly.open(this.#bodySize, !this.compressed);
     }
     return false;
   }
@@ -226,23 +179,7 @@ export class Deframer {
     this.#waiting.length = 0;
     this.#waitingBytes = 0;
     this.#headerLength = 0;
-    this.#isInBody = false;
-    this.#body = undefined;
-    this.#bodyLength = 0;
-    this.#parts.clear();
-    this.#check = undefined;
-    this.#refusal = undefined;
-    this.#droppedBytes = 0;
-    this.spare = undefined;
-  }
-
-  #takeSpare(): Buffer | undefined {
-    const { spare } = this;
-    this.spare = undefined;
-    const needed = this.#bodyStart + this.#bodySize;
-    return spare !== undefined && needed <= spare.length && spare.length <= maxSpare * needed
-      ? spare
-      : undefined;
+    this.assembly.clear();
   }
 
   #nextChunk(): boolean {
@@ -304,85 +241,24 @@ export class Deframer {
     return true;
   }
 
-  /** Bytes of an incomplete message that have arrived, without its prefix; 0 between messages. */
-  get #bodyBytes(): number {
-    return this.#bodyLength + this.#droppedBytes;
-  }
-
-  /** Position in the chunk up to which its bytes belong to the message. */
-  get #bodyEnd(): number {
-    return Math.min(this.#chunk.length, this.#at + this.#bodySize - this.#bodyBytes);
-  }
-
-  /** Checks the bytes of the message in the chunk; after a refusal, drops all bytes of the message. */
-  #isRefused(): boolean {
-    const refusal = this.#check?.add(this.#chunk, this.#at, this.#bodyEnd);
-    if (refusal === undefined) {
-      return false;
-    }
-    this.#refusal = refusal;
-    this.#check = undefined;
-    this.#droppedBytes = this.#bodyLength;
-    this.#bodyLength = 0;
-    this.#body = undefined;
-    this.#parts.clear();
-    this.#drop();
-    return true;
-  }
-
-  #drop(): void {
-    const end = this.#bodyEnd;
-    this.#droppedBytes += end - this.#at;
-    this.#at = end;
-    if (this.#bodyBytes === this.#bodySize) {
-      this.#isInBody = false;
-      this.#droppedBytes = 0;
-    }
-  }
-
-  #collectBody(): boolean {
+  /** Adds the chunk's bytes of a message; returns true if the message is complete. */
+  #assemble(): boolean {
+    const { assembly } = this;
     const chunk = this.#chunk;
-    const end = this.#bodyEnd;
-    const needed = this.#bodyLength + end - this.#at;
-    const body = this.#body ?? this.#wholeFor(needed);
-    const start = this.#bodyStart;
-    if (body === undefined) {
-      this.#parts.add(chunk, this.#at, end);
-    } else {
-      const copied = chunk.copy(body, start + this.#bodyLength, this.#at, end);
-      // Each chunk causes earlier bytes of about its own length to move. Moving a quarter of 64 MiB at once would delay
-      // other streams.
-      this.#parts.moveTo(body, start, needed < this.#bodySize ? copied : needed);
-    }
+    const end = Math.min(chunk.length, this.#at + assembly.missingBytes);
+    const whole = assembly.add(chunk, this.#at, end);
     this.#at = end;
     if (end === chunk.length && !this.#isViewed) {
       this.#chunkMemory?.copied(chunk);
     }
-    this.#bodyLength = needed;
-    if (body === undefined || needed < this.#bodySize) {
+    if (whole === undefined) {
       return false;
     }
-    // A peer that has completed a message of this size is trusted to complete others.
-    this.#trustedBytes = Math.max(this.#trustedBytes, needed);
-    this.#isInBody = false;
-    this.#check = undefined;
-    this.#body = undefined;
-    this.#bodyLength = 0;
-    this.source = body;
-    this.start = start;
-    this.end = start + needed;
+    this.source = whole;
+    this.start = assembly.start;
+    this.end = assembly.end;
     this.assembled = true;
     return true;
-  }
-
-  /** Allocates the message as a whole if enough of its bytes have arrived; otherwise returns undefined. */
-  #wholeFor(arrived: number): Buffer | undefined {
-    const size = this.#bodySize;
-    if (size > this.#trustedBytes && arrived < wholeShare * size) {
-      return undefined;
-    }
-    this.#body = Buffer.allocUnsafeSlow(this.#bodyStart + size);
-    return this.#body;
   }
 }
 

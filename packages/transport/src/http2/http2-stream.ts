@@ -7,6 +7,8 @@ import type {
   ProcessRequest,
   ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
+import { checkedBytes } from "../assembly/assembly.ts";
+import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { prefixBytes } from "../internal/envelope.ts";
 import type { TurnKey } from "../internal/network-turns.ts";
 import type { ThreadShare } from "../internal/thread-share.ts";
@@ -20,8 +22,7 @@ import {
 } from "../stream/message-stream.ts";
 import { UnreadMessages } from "../stream/unread-messages.ts";
 import { AlignmentLearner } from "./alignment.ts";
-import type { BufferPool } from "./buffer-pool.ts";
-import { checkedBytes, Deframer } from "./framing.ts";
+import { Deframer } from "./framing.ts";
 import { inflate, inflatedSize } from "./inflation.ts";
 import { type Encoder, Outbox, type Piece } from "./outbox.ts";
 import { ReadAhead } from "./read-ahead.ts";
@@ -268,7 +269,7 @@ export abstract class Http2MessageStream<
     if (this.#borrowed === undefined) {
       return;
     }
-    this.#deframer.spare = this.#borrowed;
+    this.#deframer.assembly.spare = this.#borrowed;
     this.#borrowed = undefined;
   }
 
@@ -579,7 +580,7 @@ export abstract class Http2MessageStream<
           if (deframer.assembled) {
             this.#alignment ??= new AlignmentLearner();
             this.#alignment.observe(message, end - start, source.buffer);
-            deframer.lead = this.#alignment.lead;
+            deframer.assembly.lead = this.#alignment.lead;
             if (this.#recycles && message.case === "step") {
               this.#borrowed = source;
             }

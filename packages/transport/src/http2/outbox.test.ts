@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createBufferPool } from "./buffer-pool.ts";
+import { createBufferPool } from "../assembly/buffer-pool.ts";
 import { Deframer } from "./framing.ts";
 import { type Encoder, Outbox } from "./outbox.ts";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
-import type { BufferPool } from "./buffer-pool.ts";
+import type { BufferPool } from "../assembly/buffer-pool.ts";
 
 const headerBytes = 5;
 const maxFrameBytes = 2 ** 32 - 1;

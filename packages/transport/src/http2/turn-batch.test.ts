@@ -12,6 +12,7 @@ import {
   literalHeader,
 } from "@dm-env-rpc/tests-processes";
 import { expect, onTestFinished, test } from "vitest";
+import { createBufferPool } from "../assembly/buffer-pool.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { openStream } from "../open/open-stream.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
@@ -21,7 +22,6 @@ import { bytesOf, frame } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { record } from "../testing/recorder.ts";
 import { serving } from "../testing/serving.ts";
-import { createBufferPool } from "./buffer-pool.ts";
 import { GrpcClientStream } from "./grpc-client-stream.ts";
 import { BatchedStream, TurnBatch } from "./turn-batch.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type BufferPool, createBufferPool } from "../http2/buffer-pool.ts";
+import { type BufferPool, createBufferPool } from "../assembly/buffer-pool.ts";
 import { TurnBatch } from "../http2/turn-batch.ts";
 import { NetworkCounts } from "../internal/network-counts.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createBufferPool } from "../http2/buffer-pool.ts";
+import { createBufferPool } from "../assembly/buffer-pool.ts";
 import { GrpcClientStream } from "../http2/grpc-client-stream.ts";
 import { TurnBatch } from "../http2/turn-batch.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
