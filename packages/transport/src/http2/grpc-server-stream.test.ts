@@ -4,7 +4,7 @@ import { constants, type OutgoingHttpHeaders } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { createArrivingRequestCodec, type ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import {
   frameFlags,
   frameTypes,
@@ -16,7 +16,6 @@ import {
 import { describe, expect, onTestFinished, test } from "vitest";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { openStream } from "../open/open-stream.ts";
-import { defaultCodecs } from "../stream/call-codecs.ts";
 import type { ServerStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { errorOf } from "../testing/error-of.ts";
@@ -26,6 +25,7 @@ import { bytesOf, frame, type RawCall, rawCall } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
 import { type Recorder, record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
+import { slowChecks } from "../testing/slow-checks.ts";
 
 const gzip = { "grpc-encoding": "gzip" };
 
@@ -651,52 +651,6 @@ describe("the end", () => {
     expect(stream.send(answered("too late"))).toBe(true);
   });
 });
-
-/** Codecs whose checks of large requests take longer than the time that these have in a turn. */
-function slowChecks() {
-  const codecs = { ...defaultCodecs(), request: createArrivingRequestCodec() };
-  const { arriving } = codecs.request;
-  let turn = 0;
-  let bytes = 0;
-  /** Number of checked parts, by turn. */
-  const partsIn: number[] = [];
-  let isOver = false;
-  const nextTurn = (): void => {
-    turn += 1;
-    if (!isOver) {
-      setImmediate(nextTurn);
-    }
-  };
-  setImmediate(nextTurn);
-  onTestFinished(() => {
-    isOver = true;
-  });
-  return {
-    codecs: {
-      ...codecs,
-      request: {
-        ...codecs.request,
-        arriving(size: number) {
-          const message = arriving?.(size);
-          return {
-            add(source: Uint8Array, start: number, end: number) {
-              partsIn[turn] = (partsIn[turn] ?? 0) + 1;
-              bytes += end - start;
-              const untilMs = performance.now() + 3;
-              while (performance.now() < untilMs) {
-                // Busy.
-              }
-              return message?.add(source, start, end);
-            },
-          };
-        },
-      },
-    },
-    bytes: () => bytes,
-    /** The turns of this count and those of the listener do not begin at the same time. */
-    mostInTurn: () => Math.max(...partsIn.filter((parts) => parts > 0)),
-  };
-}
 
 interface Call {
   readonly call: RawCall;

@@ -10,8 +10,7 @@ import type {
 import { checkedBytes } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { prefixBytes } from "../internal/envelope.ts";
-import type { TurnKey } from "../internal/network-turns.ts";
-import type { ThreadShare } from "../internal/thread-share.ts";
+import type { CheckTurns } from "../internal/thread-share.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import {
@@ -50,12 +49,6 @@ const resumesPerTurn = 64;
 const untakenBytes = 16 * 1024;
 
 type Conversion = (source: Uint8Array, start: number, end: number) => Uint8Array | Malformed;
-
-/** The turns in which large requests are checked. To check 64 KiB takes up to 4 ms. */
-export interface CheckTurns {
-  readonly share: ThreadShare;
-  readonly key: TurnKey;
-}
 
 /** Options that both sides of a gRPC call share. */
 export interface Http2StreamOptions<Received, Sent, Carrier> {

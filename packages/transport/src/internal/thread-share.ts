@@ -105,3 +105,9 @@ export class ThreadShare {
     }
   };
 }
+
+/** The turns in which a peer's large requests are checked. To check 64 KiB takes up to 4 ms. */
+export interface CheckTurns {
+  readonly share: ThreadShare;
+  readonly key: TurnKey;
+}

@@ -3,8 +3,12 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { Arriving } from "../assembly/assembly.ts";
+import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { toError } from "../internal/index.ts";
 import type { NetworkCounts } from "../internal/network-counts.ts";
+import { turnKeyOf } from "../internal/network-turns.ts";
+import type { ThreadShare } from "../internal/thread-share.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
@@ -36,6 +40,10 @@ export interface WebSocketOptions {
    */
   readonly pingIntervalMs: number;
   readonly buffered: BufferedBytes;
+  /** Memory for the first bytes of large requests. */
+  readonly pool: BufferPool;
+  /** Shares the thread among all streams that check large requests. */
+  readonly checks: ThreadShare;
   /** Decides whether a page of the request's origin may connect. */
   readonly isAllowed: OriginCheck;
   /** Returns the error for a connection above a limit; undefined if the connection is within all limits. */
@@ -64,6 +72,8 @@ interface Life {
 
 /** Receives the WebSockets of one path. */
 interface Acceptor extends Omit<WebSocketRoute, "accept"> {
+  /** Starts to check a large message. */
+  readonly arriving?: Arriving | undefined;
   accept(socket: Socket, peer: Peer, webSocket: WebSocket): void;
 }
 
@@ -86,6 +96,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
   const processes: Acceptor = {
     subprotocol,
     maxMessageBytes: maxRequestBytes,
+    arriving: codecs.request.arriving,
     accept(socket, peer, webSocket) {
       const stream = new WebSocketStream({
         socket,
@@ -177,8 +188,16 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
     network: Duplex,
     from: HttpPeer,
   ): void => {
-    const { maxMessageBytes } = route;
-    const socket = wsSocket({ webSocket, network, side: "server", maxMessageBytes });
+    const { maxMessageBytes, arriving } = route;
+    const socket = wsSocket({
+      webSocket,
+      network,
+      side: "server",
+      maxMessageBytes,
+      pool: options.pool,
+      arriving,
+      turns: { share: options.checks, key: turnKeyOf(from.address) },
+    });
     let peer: Peer;
     try {
       peer = peerOf(webSocket, route, request, from);

@@ -119,6 +119,8 @@ async function listenOn(
     requestLimit: webSocketLimit,
     pingIntervalMs,
     buffered,
+    pool,
+    checks: shared.checks,
     isAllowed,
     // A connection above a limit is not counted in `refusals` here, because `http1.add` has counted it already.
     refusal: (address) => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { WebSocket } from "ws";
+import { createBufferPool } from "../assembly/buffer-pool.ts";
 import { codeOfHttpStatus } from "../http2/grpc-status.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import type { Address } from "../stream/address.ts";
@@ -16,6 +17,9 @@ import { connecting } from "./connecting.ts";
 import { checkedMetadata } from "./metadata.ts";
 import type { OpenOptions } from "./open-options.ts";
 import { type OpenedStream, openedStream } from "./opened-stream.ts";
+
+/** Maximum memory that a WebSocket keeps for the first bytes of later messages. */
+const pooledBytes = 1024 * 1024;
 
 /** An open WebSocket. */
 interface Opened {
@@ -62,7 +66,13 @@ export async function openWebSocketStream(
     webSocket.once("upgrade", ({ socket: network }) => {
       network.setKeepAlive(true, probeAfterMs);
       webSocket.once("open", () => {
-        const socket = wsSocket({ webSocket, network, side: "client", maxMessageBytes });
+        const socket = wsSocket({
+          webSocket,
+          network,
+          side: "client",
+          maxMessageBytes,
+          pool: createBufferPool(pooledBytes),
+        });
         attempt.succeed({ webSocket, socket, closed });
       });
     });

@@ -156,6 +156,7 @@ function listen(stream: Socket | undefined): string[] {
     onText: (text) => events.push(`text ${text}`),
     onDrain: () => events.push("drain"),
     onPartial: () => {},
+    onRefusal: () => events.push("refused"),
     onTooLarge: () => events.push("too large"),
     onClose: (code, reason) => events.push(`close ${code} ${reason}`),
   });

@@ -112,6 +112,7 @@ export class Link {
       },
       onDrain: () => {},
       onPartial: () => {},
+      onRefusal: ({ value }) => this.#violated("a frame that can be decoded", value.message),
       onTooLarge: () =>
         this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger frame"),
       onClose: (code, reason) => {

@@ -30,6 +30,7 @@ function created(options: Partial<LinkedSocketOptions> = {}) {
     onText: (text) => events.push(`text ${text}`),
     onDrain: () => events.push("drain"),
     onPartial: () => events.push(`partial ${socket.partialBytes}`),
+    onRefusal: () => events.push("refused"),
     onTooLarge: () => events.push("too large"),
     onClose: (code, reason) => events.push(`close ${code} ${reason}`),
   });

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Writable } from "node:stream";
+import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as ws from "ws";
+import { createBufferPool } from "../assembly/buffer-pool.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { mask } from "./mask.ts";
 
 const maxMessageBytes = 1_000;
+const pool = createBufferPool(1024 * 1024);
 
 /** The library's receiver, which its types leave out. */
 const { Receiver } = ws as unknown as {
@@ -107,6 +110,8 @@ test.each([
         const reader = new FrameReader({
           isMasked,
           maxMessageBytes,
+          pool,
+          onRefusal() {},
           onMessage: (chunk, start, end) => received.push([true, [...chunk.subarray(start, end)]]),
           onOther: (part) => behind.write(part),
           onBehind() {},
@@ -136,6 +141,8 @@ test("messages bypass the library until a frame breaks the protocol", () => {
   const reader = new FrameReader({
     isMasked: false,
     maxMessageBytes,
+    pool,
+    onRefusal() {},
     onMessage: (_chunk, start, end) => messages.push(end - start),
     onOther: ({ length }) => passed.push(length),
     onBehind() {},
@@ -156,6 +163,8 @@ test("bytes of an incomplete message are counted, but bytes of control frames ar
   const reader = new FrameReader({
     isMasked: true,
     maxMessageBytes,
+    pool,
+    onRefusal() {},
     onMessage() {},
     onOther() {},
     onBehind() {},
@@ -180,6 +189,8 @@ test("a reader that is paused at a message holds the rest of the chunk as bytes"
   const reader: FrameReader = new FrameReader({
     isMasked: false,
     maxMessageBytes,
+    pool,
+    onRefusal() {},
     onMessage: (_chunk, start, end) => {
       messages.push(end - start);
       if (messages.length === 2) {
@@ -207,6 +218,8 @@ test("frames that the library handles use a limited share of each turn of the ev
   const reader = new FrameReader({
     isMasked: false,
     maxMessageBytes,
+    pool,
+    onRefusal() {},
     onMessage() {},
     onOther: () => {
       passed += 1;
@@ -227,6 +240,8 @@ test("a reader that drops frames still passes the close frame to the library", (
   const reader = new FrameReader({
     isMasked: true,
     maxMessageBytes,
+    pool,
+    onRefusal() {},
     onMessage: () => passed.push(0),
     onOther: ({ length }) => passed.push(length),
     onBehind() {},
@@ -240,5 +255,83 @@ test("a reader that drops frames still passes the close frame to the library", (
   expect(reader.partialBytes).toBe(0);
   reader.push(Buffer.concat([large.subarray(300), text, message, text, close.subarray(0, 1)]));
   reader.push(close.subarray(1));
-  expect(passed).toEqual([300, large.length - 300, 1, close.length - 1]);
+  expect(passed).toEqual([1, close.length - 1]);
+});
+
+test("a large message that is refused while it arrives is dropped, and its memory returns to the pool", () => {
+  let inUse = 0;
+  const refusals: (string | undefined)[] = [];
+  const messages: number[] = [];
+  const reader = new FrameReader({
+    isMasked: true,
+    maxMessageBytes: 4_000_000,
+    pool: {
+      take: (bytes) => {
+        inUse += 1;
+        return Buffer.alloc(bytes);
+      },
+      give: () => {
+        inUse -= 1;
+      },
+    },
+    arriving: createArrivingRequestCodec().arriving,
+    onMessage: (_chunk, start, end) => messages.push(end - start),
+    onRefusal: ({ value }) => refusals.push(value.message),
+    onOther() {},
+    onBehind() {},
+  });
+  const unknownFields = new Uint8Array(3_000_000).map((_, i) => [0xa0, 1, 1][i % 3] ?? 0);
+  const bytes = Buffer.concat([
+    frame({ first: 0x82, body: unknownFields }, true),
+    frame({ first: 0x82, body: new Uint8Array(5) }, true),
+  ]);
+  let most = 0;
+  let mostInUse = 0;
+  for (let at = 0; at < bytes.length; at += 10_000) {
+    reader.push(Buffer.from(bytes.subarray(at, at + 10_000)));
+    reader.readOn();
+    most = Math.max(most, reader.partialBytes);
+    mostInUse = Math.max(mostInUse, inUse);
+    if (refusals.length > 0) {
+      expect([reader.partialBytes, inUse, reader.isChecking]).toEqual([0, 0, false]);
+    }
+  }
+  expect(refusals).toEqual([expect.stringContaining("maxMessageWork")]);
+  expect(messages).toEqual([5]);
+  expect(mostInUse).toBeGreaterThan(3);
+  expect(most).toBeLessThan(1_000_000);
+});
+
+test("the check of a large message takes a limited share of each turn of the event loop", () => {
+  let checked = 0;
+  let behind = 0;
+  const reader = new FrameReader({
+    isMasked: true,
+    maxMessageBytes: 4_000_000,
+    pool,
+    arriving: () => ({
+      add: (_source, start, end) => {
+        checked += end - start;
+        return undefined;
+      },
+    }),
+    onMessage() {},
+    onRefusal() {},
+    onOther() {},
+    onBehind: () => {
+      behind += 1;
+    },
+  });
+  const bytes = frame({ first: 0x82, body: new Uint8Array(300_000) }, true);
+  for (let at = 0; at < bytes.length; at += 64 * 1024) {
+    reader.push(bytes.subarray(at, at + 64 * 1024));
+  }
+  expect(checked).toBeLessThanOrEqual(2 * 64 * 1024);
+  expect(behind).toBeGreaterThan(0);
+  for (let turns = 0; turns < 4; turns++) {
+    const before = checked;
+    reader.readOn();
+    expect(checked - before).toBeLessThanOrEqual(2 * 64 * 1024);
+  }
+  expect(checked).toBe(300_000);
 });

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
+import { type Arriving, Assembly } from "../assembly/assembly.ts";
+import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { mask } from "./mask.ts";
 
 const finalBinary = 0x82;
@@ -18,6 +21,8 @@ const maxControlBytes = 125;
 const workPerTurn = 4096;
 /** Units of work of a frame that the library `ws` handles. */
 const libraryWork = 64;
+/** Number of bytes of a message whose check takes one unit of work. To check 64 KiB thus takes a whole turn. */
+const bytesPerWork = 16;
 
 /** Options of a frame reader. */
 export interface FrameReaderOptions {
@@ -25,20 +30,30 @@ export interface FrameReaderOptions {
   readonly isMasked: boolean;
   /** Size limit of a message. */
   readonly maxMessageBytes: number;
+  /** Memory for the first bytes of large messages. */
+  readonly pool: BufferPool;
+  /** Starts to check a message above 64 KiB. Default: messages are not checked. */
+  readonly arriving?: Arriving | undefined;
   /** Called when a message has arrived: the bytes of `chunk` from `start` to `end`. */
   readonly onMessage: (chunk: Uint8Array, start: number, end: number) => void;
+  /** Called instead of `onMessage` when the check of a message has failed. The rest of the message is dropped. */
+  readonly onRefusal: (refusal: Malformed) => void;
   /** Called with the bytes of other frames, in order. A frame may arrive in several parts. */
   readonly onOther: (bytes: Uint8Array) => void;
   /** Called when bytes are held. The network should not be read until `readOn` has been called. */
   readonly onBehind: () => void;
 }
 
+/** What becomes of a frame: the library reads it, this reader assembles it as a message, or it is dropped. */
+type Fate = "library" | "message" | "dropped";
+
 /**
  * Reads the frames of a WebSocket (RFC 6455, section 5.2) before the library `ws` does, because `ws` makes a buffer, a
- * write and two events for each frame.
+ * write and two events for each frame, and unmasks a large message in one turn.
  *
- * The reader delivers binary messages that arrive whole in one chunk and are under 64 KiB, and leaves all other frames
- * to the library. After a frame that may break the protocol, it leaves all later frames to the library, too.
+ * The reader delivers binary messages of one frame, and leaves all other frames to the library. After a frame that may
+ * break the protocol, it leaves all later frames to the library, too. A message that spans several chunks is assembled
+ * (`Assembly`), and if it is large, it is checked meanwhile.
  *
  * The reader holds the rest of a chunk undecoded while it is paused, or once the frames of a turn have taken
  * `workPerTurn` units of work. Decoded messages of a few bytes would take many times the memory of their frames.
@@ -54,19 +69,27 @@ export class FrameReader {
   #isPaused = false;
   /** True once all frames except the close frame are dropped. */
   #isDropping = false;
-  /** True if the current frame is dropped. */
-  #isDropped = false;
+  #fate: Fate = "library";
   #work = 0;
   /** True until all frames are left to the library. */
   #isDirect = true;
   #isClosed = false;
-  /** Bytes of the current frame's header so far, if the frame is passed to the library or dropped. */
+  /** Bytes of the current frame's header so far, unless the frame is a message within one chunk. */
   #header: number[] = [];
   /** Number of bytes of this frame's body that have not arrived; undefined until the header is complete. */
   #left: number | undefined;
+  readonly #assembly: Assembly;
+  /** The mask of the message that is assembled, twice: a chunk may begin at any of its bytes. */
+  readonly #mask = new Uint8Array(2 * maskBytes);
 
   constructor(options: FrameReaderOptions) {
     this.#options = options;
+    this.#assembly = new Assembly(options.pool, options.arriving);
+  }
+
+  /** True inside a large message that is checked while it arrives. */
+  get isChecking(): boolean {
+    return this.#assembly.isChecking;
   }
 
   /** Received bytes of an incomplete message, plus held bytes. */
@@ -82,7 +105,7 @@ export class FrameReader {
   /** Reads a chunk. */
   push(chunk: Buffer): void {
     if (this.#isHolding) {
-      this.#hold(chunk);
+      this.#keep(chunk);
     } else {
       this.#read(chunk);
     }
@@ -91,6 +114,11 @@ export class FrameReader {
   /** Holds later chunks, and the rest of the current chunk. */
   pause(): void {
     this.#isPaused = true;
+    this.hold();
+  }
+
+  /** Holds the next chunk until `readOn` is called. */
+  hold(): void {
     this.#isHolding = true;
   }
 
@@ -117,6 +145,10 @@ export class FrameReader {
   drop(): void {
     this.#isDropping = true;
     this.#partialBytes = 0;
+    if (this.#fate === "message") {
+      this.#fate = "dropped";
+      this.#assembly.clear();
+    }
   }
 
   /** Drops all later chunks. */
@@ -124,20 +156,21 @@ export class FrameReader {
     this.#isClosed = true;
     this.#held = [];
     this.#partialBytes = 0;
+    this.#assembly.clear();
   }
 
   #read(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length && !this.#isClosed) {
       if (this.#isHolding) {
-        this.#hold(chunk.subarray(at));
+        this.#keep(chunk.subarray(at));
         return;
       }
-      at = this.#readMessage(chunk, at) ?? this.#passOn(chunk, at);
+      at = this.#readMessage(chunk, at) ?? this.#readPart(chunk, at);
     }
   }
 
-  #hold(chunk: Buffer): void {
+  #keep(chunk: Buffer): void {
     if (!this.#isClosed) {
       this.#held.push(chunk);
       this.#options.onBehind();
@@ -151,7 +184,7 @@ export class FrameReader {
     }
   }
 
-  /** Delivers the message at `start`. Returns its end; undefined if the library must read it. */
+  /** Delivers the message at `start`. Returns its end; undefined if no whole message under 64 KiB begins there. */
   #readMessage(chunk: Buffer, start: number): number | undefined {
     if (
       !this.#isDirect ||
@@ -184,31 +217,93 @@ export class FrameReader {
     return end;
   }
 
-  /**
-   * Passes the received part of the frame at `start` to the library, or drops it. Returns the position after that part.
-   */
-  #passOn(chunk: Buffer, start: number): number {
-    let at = start;
-    if (this.#header.length === 0) {
-      const opcode = (chunk[start] ?? 0) & opcodeBits;
-      this.#isDropped = this.#isDropping && opcode !== closeOpcode;
-      this.#countWork(this.#isDropped ? 1 : libraryWork);
+  /** Reads the received part of the frame at `start`. Returns the position after that part. */
+  #readPart(chunk: Buffer, start: number): number {
+    const earlier = this.#header.length;
+    if (earlier === 0) {
+      this.#begin(chunk[start] ?? 0);
     }
+    let at = start;
     while (this.#left === undefined && at < chunk.length) {
       this.#header.push(chunk[at] ?? 0);
       at += 1;
       this.#left = bodyLength(this.#header);
-      if (this.#left !== undefined && !this.#isPlain(this.#left)) {
-        this.#isDirect = false;
+      if (this.#left !== undefined) {
+        this.#decide(this.#left, earlier);
       }
     }
-    const taken = Math.min(this.#left ?? 0, chunk.length - at);
-    at += taken;
-    this.#count(at - start, taken);
-    if (!this.#isDropped) {
+    const body = at;
+    at += Math.min(this.#left ?? 0, chunk.length - at);
+    const isEnd = this.#count(at - start, at - body);
+    if (this.#fate === "library") {
       this.#options.onOther(at - start === chunk.length ? chunk : chunk.subarray(start, at));
+    } else if (this.#fate === "message") {
+      this.#assemble(chunk, body, at, isEnd);
     }
     return at;
+  }
+
+  /** Called with the first byte of a frame. */
+  #begin(first: number): void {
+    if (this.#isDropping && (first & opcodeBits) !== closeOpcode) {
+      this.#fate = "dropped";
+      this.#countWork(1);
+    } else if (this.#isDirect && first === finalBinary) {
+      this.#fate = "message";
+    } else {
+      this.#fate = "library";
+      this.#countWork(libraryWork);
+    }
+  }
+
+  /** Called when the header of a frame is complete; `earlier` of its bytes are from earlier chunks. */
+  #decide(length: number, earlier: number): void {
+    const isPlain = this.#isPlain(length);
+    if (!isPlain) {
+      this.#isDirect = false;
+    }
+    if (this.#fate !== "message") {
+      return;
+    }
+    if (!isPlain) {
+      this.#fate = "library";
+      this.#countWork(libraryWork);
+      if (earlier > 0) {
+        this.#options.onOther(Buffer.from(this.#header.slice(0, earlier)));
+      }
+    } else if (length > 0) {
+      this.#assembly.open(length);
+      const key = this.#header.slice(-maskBytes);
+      this.#mask.set([...key, ...key]);
+    }
+  }
+
+  /** Adds the bytes of a chunk from `from` to `to` to the message, and delivers the message if it ends there. */
+  #assemble(chunk: Buffer, from: number, to: number, isEnd: boolean): void {
+    const { isMasked, onMessage, onRefusal } = this.#options;
+    const assembly = this.#assembly;
+    if (from === to) {
+      if (isEnd) {
+        onMessage(chunk, to, to); // An empty message.
+      }
+      return;
+    }
+    if (isMasked) {
+      mask(chunk, from, to, this.#mask, assembly.arrivedBytes % maskBytes);
+    }
+    if (assembly.isChecking) {
+      this.#countWork((to - from) / bytesPerWork);
+    }
+    const whole = assembly.add(chunk, from, to);
+    const refusal = assembly.takeRefusal();
+    if (refusal !== undefined) {
+      this.#fate = "dropped";
+      this.#partialBytes = 0;
+      assembly.clear();
+      onRefusal(refusal);
+    } else if (whole !== undefined) {
+      onMessage(whole, assembly.start, assembly.end);
+    }
   }
 
   /** Returns true if the reader can read the frames after this one; false if it must leave them to the library. */
@@ -222,20 +317,23 @@ export class FrameReader {
       : (first === finalPing || first === finalPong) && length <= maxControlBytes;
   }
 
-  /** Counts `bytes` processed bytes of the current frame, of which `body` belong to its body. */
-  #count(bytes: number, body: number): void {
+  /**
+   * Counts `bytes` processed bytes of the current frame, of which `body` belong to its body. Returns true at the end of
+   * the frame.
+   */
+  #count(bytes: number, body: number): boolean {
     const [first = 0] = this.#header;
     const opcode = first & opcodeBits;
     const isControl = opcode >= firstControlOpcode;
-    if (!isControl && !this.#isDropping) {
+    if (!isControl && !this.#isDropping && this.#fate !== "dropped") {
       this.#partialBytes += bytes;
     }
     if (this.#left === undefined) {
-      return;
+      return false;
     }
     this.#left -= body;
     if (this.#left > 0) {
-      return;
+      return false;
     }
     this.#header = [];
     this.#left = undefined;
@@ -245,6 +343,7 @@ export class FrameReader {
     if (opcode === closeOpcode) {
       this.close();
     }
+    return true;
   }
 }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
 import { highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
+  deliverRefusal,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
@@ -43,6 +44,11 @@ export function encoded<T>(message: T, encoder: Encoder<T>): Uint8Array<ArrayBuf
   return bytes;
 }
 
+/** Returns the bytes that a message of the inbox counts as. */
+function inboxBytes(message: Uint8Array | Malformed): number {
+  return (message instanceof Uint8Array ? message.length : 0) + messageOverheadBytes;
+}
+
 /** An open WebSocket of any library or platform. */
 export interface Socket {
   /** Bytes sent but not yet passed to the network. */
@@ -74,6 +80,8 @@ export interface Socket {
 export interface SocketEvents {
   /** Called when a binary message has arrived: the bytes of `source` from `start` to `end`. */
   onBinary(source: Uint8Array, start: number, end: number): void;
+  /** Called when a binary message was refused before all of it had arrived. */
+  onRefusal(refusal: Malformed): void;
   onText(text: string): void;
   /** Called when `bufferedBytes` has fallen. */
   onDrain(): void;
@@ -112,8 +120,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   readonly #unread: UnreadMessages<Received>;
   readonly #account: ByteAccount | undefined;
   #receiver: StreamReceiver<Received> | undefined;
-  /** Messages that arrived while delivery was paused. */
-  #inbox: Uint8Array[] = [];
+  /** Messages that arrived while delivery was paused, and the refusals of others. */
+  #inbox: (Uint8Array | Malformed)[] = [];
   /** Index of the next message in the inbox. `shift` would move all messages. */
   #next = 0;
   #inboxBytes = 0;
@@ -150,6 +158,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     });
     options.socket.start({
       onBinary: (source, start, end) => this.#onBinary(source, start, end),
+      onRefusal: (refusal) => this.#onRefusal(refusal),
       onText: (text) => this.#onText(text),
       onDrain: () => this.#onDrain(),
       onPartial: () => this.#keepAccount(),
@@ -260,8 +269,32 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   }
 
   #onBinary(source: Uint8Array, start: number, end: number): void {
-    if (this.#done || (this.#ended && this.#options.side === "server")) {
+    if (!this.#isExpected()) {
       return;
+    }
+    if (this.#isBlocked() || this.#inbox.length > 0) {
+      this.#store(source.subarray(start, end));
+      return;
+    }
+    this.#delivering = true;
+    this.#hand(source, start, end);
+    this.#delivering = false;
+  }
+
+  #onRefusal(refusal: Malformed): void {
+    if (!this.#isExpected()) {
+      return;
+    }
+    this.#store(refusal);
+    if (!this.#isBlocked()) {
+      this.#deliver();
+    }
+  }
+
+  /** Returns false if a message is dropped, because the stream has ended. Ends the stream if the peer has ended its side. */
+  #isExpected(): boolean {
+    if (this.#done || (this.#ended && this.#options.side === "server")) {
+      return false;
     }
     if (this.#peerEnded) {
       this.abort(
@@ -271,26 +304,24 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
           { origin: "client" },
         ),
       );
-      return;
+      return false;
     }
-    if (this.#isBlocked() || this.#inbox.length > 0) {
-      const bytes = source.subarray(start, end);
-      this.#inbox.push(bytes);
-      this.#inboxBytes += bytes.length + messageOverheadBytes;
-      this.#keepAccount();
-      // The reader holds the remaining frames as bytes, which take far less memory than messages.
-      const isFull =
-        this.#inbox.length - this.#next >= messagesPerTurn || this.#inboxBytes >= holdBytes;
-      if (this.#reading && isFull) {
-        this.#reading = false;
-        this.#socket.pause();
-        this.#account?.count();
-      }
-      return;
+    return true;
+  }
+
+  /** Adds a message to the inbox. */
+  #store(message: Uint8Array | Malformed): void {
+    this.#inbox.push(message);
+    this.#inboxBytes += inboxBytes(message);
+    this.#keepAccount();
+    // The reader holds the remaining frames as bytes, which take far less memory than messages.
+    const isFull =
+      this.#inbox.length - this.#next >= messagesPerTurn || this.#inboxBytes >= holdBytes;
+    if (this.#reading && isFull) {
+      this.#reading = false;
+      this.#socket.pause();
+      this.#account?.count();
     }
-    this.#delivering = true;
-    this.#hand(source, start, end);
-    this.#delivering = false;
   }
 
   #isBlocked(): boolean {
@@ -316,8 +347,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
     this.#delivering = true;
     for (let left = messagesPerTurn; !this.#paused && !this.#done; left -= 1) {
-      const bytes = this.#inbox[this.#next];
-      if (bytes === undefined) {
+      const message = this.#inbox[this.#next];
+      if (message === undefined) {
         this.#inbox = [];
         this.#next = 0;
         break;
@@ -327,8 +358,12 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
         break;
       }
       this.#next += 1;
-      this.#inboxBytes -= bytes.length + messageOverheadBytes;
-      this.#hand(bytes, 0, bytes.length);
+      this.#inboxBytes -= inboxBytes(message);
+      if (message instanceof Uint8Array) {
+        this.#hand(message, 0, message.length);
+      } else {
+        deliverRefusal(receiver, message);
+      }
     }
     this.#delivering = false;
     this.#keepAccount();

@@ -4,16 +4,19 @@ import { once } from "node:events";
 import { connect as connectTcp } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import { describe, expect, test } from "vitest";
+import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import type { WebSocketRoute } from "../listen/listen-options.ts";
 import { openStream } from "../open/open-stream.ts";
+import type { ClientStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { authority, serverPair } from "../testing/certificates.ts";
 import { answered, answerOf, named, nameOf, stepRequest } from "../testing/messages.ts";
 import { bytesOf } from "../testing/raw-call.ts";
-import { record } from "../testing/recorder.ts";
+import { type Recorder, record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
+import { slowChecks } from "../testing/slow-checks.ts";
 import { offeredProtocols, subprotocol } from "./protocol.ts";
 
 /** A closed WebSocket of a test. */
@@ -22,6 +25,13 @@ interface Closed {
   readonly reason: string;
   /** Text messages before the close. */
   readonly texts: readonly string[];
+}
+
+/** Writes a binary message of a client as one frame, with a mask of zeros. */
+function maskedFrame(body: Uint8Array): Buffer {
+  const header = Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+  header.writeUInt32BE(body.length, 6);
+  return Buffer.concat([header, body]);
 }
 
 /** Opens a bare WebSocket that sends whatever the test passes. */
@@ -231,6 +241,77 @@ describe("the origin check of a WebSocket", () => {
   });
 });
 
+describe("large requests over a WebSocket", () => {
+  test("leave turns to other streams while they are checked, also if several clients send them", async () => {
+    const checks = slowChecks();
+    await using server = await serving({ codecs: checks.codecs });
+    const step = stepRequest(500_000);
+    const served: Recorder<ProcessRequest>[] = [];
+    const streams: ClientStream[] = [];
+    for (let i = 0; i < 6; i++) {
+      const stream = await openStream(`ws://${server.address}`);
+      onTestFinished(() => stream[Symbol.asyncDispose]());
+      record(stream);
+      served.push(record(await server.next()));
+      streams.push(stream);
+    }
+    for (const stream of streams) {
+      stream.send(step);
+    }
+    await Promise.all(served.map((each) => each.seen("message")));
+    expect(served.map(({ messages }) => messages[0]?.case)).toEqual(Array(6).fill("step"));
+    expect(checks.bytes()).toBe(6 * bytesOf(step).length);
+    // One part takes a turn. Two turns of the listener may begin in one turn of this test.
+    expect(checks.mostInTurn()).toBeLessThanOrEqual(2);
+  });
+
+  test("that exceed a limit of the codec are refused before they have arrived, in their order", async () => {
+    await using server = await serving();
+    const client = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol]);
+    const [response] = await once(client, "upgrade");
+    const served = record(await server.next());
+    const unknownFields = Buffer.alloc(3_000_000, Buffer.of(0xa0, 1, 1));
+    const framed = maskedFrame(unknownFields);
+    response.socket.write(maskedFrame(bytesOf(named("first"))));
+    response.socket.write(framed.subarray(0, 1_500_000));
+    await served.seen("message", 2);
+    response.socket.write(framed.subarray(1_500_000));
+    response.socket.write(maskedFrame(bytesOf(named("last"))));
+    await served.seen("message", 3);
+    expect(served.messages.map(nameOf)).toEqual(["first", "no name: malformed", "last"]);
+    expect(served.messages[1]?.value).toMatchObject({
+      message: expect.stringContaining("maxMessageWork"),
+    });
+    client.terminate();
+    await served.closed;
+  });
+
+  test("that are refused while their stream is paused wait for their turn", async () => {
+    await using server = await serving();
+    const client = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol]);
+    const [response] = await once(client, "upgrade");
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    const unknownFields = Buffer.alloc(3_000_000, Buffer.of(0xa0, 1, 1));
+    for (const body of [bytesOf(named("first")), unknownFields, bytesOf(named("last"))]) {
+      response.socket.write(maskedFrame(body));
+    }
+    await served.seen("message");
+    const pong = once(client, "pong");
+    client.ping();
+    stream.resume();
+    await served.seen("message", 2);
+    expect(served.messages.map(nameOf)).toEqual(["first", "no name: malformed"]);
+    stream.resume();
+    await served.seen("message", 3);
+    stream.resume();
+    await pong;
+    expect(served.messages.map(nameOf)).toEqual(["first", "no name: malformed", "last"]);
+    client.terminate();
+    await served.closed;
+  });
+});
+
 describe("hostile WebSockets", () => {
   test.each([
     ["[", "http://["],
@@ -297,6 +378,7 @@ describe("hostile WebSockets", () => {
           onText() {},
           onDrain() {},
           onPartial() {},
+          onRefusal() {},
           onTooLarge() {},
           onClose: isClosed,
         });

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Duplex } from "node:stream";
 import { WebSocket } from "ws";
+import type { Arriving } from "../assembly/assembly.ts";
+import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { later } from "../internal/later.ts";
+import type { CheckTurns, ThreadShare } from "../internal/thread-share.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import { BinaryFrames } from "./binary-frames.ts";
 import { FrameReader } from "./frame-reader.ts";
@@ -13,6 +16,9 @@ import type { Socket, SocketEvents } from "./websocket-stream.ts";
  * responses while this side works on the remaining requests.
  */
 const messagesPerWrite = 32;
+
+/** A chunk of at least this many bytes may be the start of a large message: it waits for a turn. */
+const largeBytes = 8 * 1024;
 
 /** Options of the library `ws` for both sides. */
 export const wsOptions = {
@@ -58,14 +64,20 @@ export interface WsSocketOptions {
   readonly side: "client" | "server";
   /** The `maxPayload` of the WebSocket. */
   readonly maxMessageBytes: number;
+  /** Memory for the first bytes of large messages. */
+  readonly pool: BufferPool;
+  /** Starts to check a large message. Default: messages are not checked. */
+  readonly arriving?: Arriving | undefined;
+  /** Shares the thread among all WebSockets and streams that check large messages. Default: a WebSocket does not wait for others. */
+  readonly turns?: CheckTurns | undefined;
 }
 
 /**
  * Wraps a WebSocket of the library `ws`, as soon as it is open. The library handles handshakes, control frames, texts,
- * fragmented messages, and received messages that have 64 KiB or more or span several chunks. All other messages bypass
- * the library.
+ * and fragmented messages. All other messages bypass the library.
  */
-export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocketOptions): Socket {
+export function wsSocket(options: WsSocketOptions): Socket {
+  const { webSocket, network, side, maxMessageBytes, turns } = options;
   webSocket.binaryType = "nodebuffer";
   const frames = new BinaryFrames(side === "client");
   let isFlushScheduled = false;
@@ -103,7 +115,10 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
   const reader = new FrameReader({
     isMasked: side === "server",
     maxMessageBytes,
+    pool: options.pool,
+    arriving: options.arriving,
     onMessage: (chunk, start, end) => events?.onBinary(chunk, start, end),
+    onRefusal: (refusal) => events?.onRefusal(refusal),
     onOther: (bytes) => library?.call(network, bytes),
     onBehind: () => {
       network.pause();
@@ -112,10 +127,20 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
   });
   let willReadOn = false;
   const readOnLater = (): void => {
-    if (!willReadOn) {
-      willReadOn = true;
-      later(readOn);
+    if (willReadOn) {
+      return;
     }
+    willReadOn = true;
+    if (turns === undefined || !(reader.isChecking || turns.share.isOver)) {
+      later(readOn);
+      return;
+    }
+    const { share, key } = turns;
+    share.count();
+    share.wait(key, () => {
+      readOn();
+      share.count();
+    });
   };
   const readOn = (): void => {
     willReadOn = false;
@@ -125,8 +150,22 @@ export function wsSocket({ webSocket, network, side, maxMessageBytes }: WsSocket
       network.resume();
     }
   };
+  const pushInTurn = (chunk: Buffer, share: ThreadShare): void => {
+    if (share.isOver) {
+      reader.hold();
+      reader.push(chunk);
+    } else {
+      share.count();
+      reader.push(chunk);
+      share.count();
+    }
+  };
   const onData = (chunk: Buffer): void => {
-    reader.push(chunk);
+    if (turns !== undefined && (reader.isChecking || chunk.length >= largeBytes)) {
+      pushInTurn(chunk, turns.share);
+    } else {
+      reader.push(chunk);
+    }
     events?.onPartial();
   };
   if (side === "server") {
