@@ -4,7 +4,7 @@ import { LeaveWorldResponseSchema } from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { memoryStreamPair } from "@dm-env-rpc/transport";
-import { ThreadShare } from "@dm-env-rpc/transport/internal";
+import { LoopTurns, ThreadShare } from "@dm-env-rpc/transport/internal";
 import { rawCodecs, rawResponse } from "@dm-env-rpc/transport/internal/relay";
 import { expect, it } from "vitest";
 import { joinStreams } from "./join-streams.ts";
@@ -42,7 +42,7 @@ it("forwards the messages of several agents in turns", async () => {
   const agents = 4;
   const messages = 200;
   let nowMs = 0;
-  const share = new ThreadShare(() => nowMs);
+  const share = new ThreadShare(new LoopTurns(() => nowMs));
   let turn = 0;
   let isOver = false;
   const countTurns = (): void => {

@@ -125,7 +125,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
   const findGrant = grantFinder(options.programs);
   const ports = new PortRange(options.programPorts);
   const buffered = new BufferedBytes(limits);
-  const share = new ThreadShare(undefined, undefined, resumedPerTurn);
+  const share = new ThreadShare(undefined, resumedPerTurn);
   const places = new Set<Place>();
   const links = new Set<Link>();
   const reason = new DmEnvRpcError("UNAVAILABLE", "the relay is shutting down; try again later");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
+import { LoopTurns, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { Turns } from "./turns.ts";
 
@@ -7,8 +7,10 @@ it("pauses a source once its messages have taken too much of a turn, and resumes
   let nowMs = 0;
   const tasks: (() => void)[] = [];
   const share = new ThreadShare(
-    () => nowMs,
-    (task) => tasks.push(task),
+    new LoopTurns(
+      () => nowMs,
+      (task) => tasks.push(task),
+    ),
   );
   const calls: string[] = [];
   const turns = new Turns(share, turnKeyOf("192.0.2.1:1"), {
@@ -37,8 +39,10 @@ it("pauses a source once its messages have taken too much of a turn, and resumes
 it("lets a source forward 32 messages after a resume, even if many sources wait", () => {
   const tasks: (() => void)[] = [];
   const share = new ThreadShare(
-    () => 0,
-    (task) => tasks.push(task),
+    new LoopTurns(
+      () => 0,
+      (task) => tasks.push(task),
+    ),
     2,
   );
   const turnsOf = (address: string) =>

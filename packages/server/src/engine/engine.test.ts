@@ -2,6 +2,7 @@
 import { DmEnvRpcError, isDmEnvRpcError, pack, t } from "@dm-env-rpc/tensor-codec";
 import type { ProcessResponse, StepRequest } from "@dm-env-rpc/tensor-codec/wire";
 import {
+  LoopTurns,
   type ManualTime,
   manualTime,
   RefusalCounts,
@@ -55,8 +56,10 @@ class Table {
       settings: new Map(),
       randomSeed: () => 1n,
       share: new ThreadShare(
-        () => this.nowMs,
-        (task) => this.#tasks.push(task),
+        new LoopTurns(
+          () => this.nowMs,
+          (task) => this.#tasks.push(task),
+        ),
       ),
       endBytes: this.endBytes,
       time: this.time,

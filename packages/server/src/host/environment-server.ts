@@ -4,6 +4,7 @@ import { DmEnvRpcError, isDmEnvRpcError, type Settings } from "@dm-env-rpc/tenso
 import { packSettings, unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import {
+  LoopTurns,
   RefusalCounts,
   RequestRates,
   systemTime,
@@ -139,7 +140,7 @@ export function createEnvironmentServer(options: EnvironmentServerOptions): Envi
   const limits = limitsFrom(options.limits);
   const emit = createEmit(options.onEvent);
   // With a custom time source, no time passes within a turn of the event loop.
-  const share = new ThreadShare(options.time === undefined ? undefined : () => 0);
+  const share = new ThreadShare(options.time === undefined ? undefined : new LoopTurns(() => 0));
   const refusals = new RefusalCounts();
   const registry = new WorldRegistry({
     definitions: options.worlds,

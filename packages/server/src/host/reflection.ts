@@ -55,17 +55,15 @@ export function addReflection(router: ConnectRouter, files: readonly DescFile[])
   >(requests: AsyncIterable<Request>, { values }: HandlerContext) {
     const key = turnKeyOf(peerOfCall(values).address);
     for await (const request of requests) {
-      // Without this wait, Connect's library would answer all requests that arrive together in one turn of the event loop.
-      while (share.isOver) {
-        await new Promise<void>((resolve) => share.wait(key, resolve));
-      }
-      share.count();
-      described ??= describe(router, files);
-      yield {
-        validHost: request.host,
-        originalRequest: request,
-        messageResponse: answerQuestion(described, request.messageRequest),
-      };
+      // Otherwise, Connect's library would answer all requests that arrive together in one turn of the event loop.
+      yield await share.run(key, () => {
+        described ??= describe(router, files);
+        return {
+          validHost: request.host,
+          originalRequest: request,
+          messageResponse: answerQuestion(described, request.messageRequest),
+        };
+      });
     }
   }
   const limits = { readMaxBytes: maxQuestionBytes, requestGate: limitCalls() };

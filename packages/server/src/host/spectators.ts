@@ -111,7 +111,7 @@ export function createSpectators({
    * One response in each turn: Connect encodes a response once for each viewer, after the task that counts it, so the time
    * of the encoding is not measured.
    */
-  const connectShare = new ThreadShare(undefined, undefined, 1);
+  const connectShare = new ThreadShare(undefined, 1);
   /** Worlds with viewers, by name and agent. */
   const live = new Map<
     string,

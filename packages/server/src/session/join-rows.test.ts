@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { setImmediate } from "node:timers/promises";
 import { isDmEnvRpcError, t } from "@dm-env-rpc/tensor-codec";
-import { manualTime, RefusalCounts, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
+import {
+  LoopTurns,
+  manualTime,
+  RefusalCounts,
+  ThreadShare,
+  turnKeyOf,
+} from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { defineWorld, type UntypedWorldDefinition } from "../definition/world.ts";
 import { EndBytes } from "../engine/saved-ends.ts";
@@ -15,8 +21,10 @@ function setUp({ different = false, isAsync = false, max = 1_000 } = {}) {
   let nowMs = 0;
   const tasks: (() => void)[] = [];
   const share = new ThreadShare(
-    () => nowMs,
-    (task) => tasks.push(task),
+    new LoopTurns(
+      () => nowMs,
+      (task) => tasks.push(task),
+    ),
   );
   const definition = defineWorld({
     name: "hall",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { manualTime, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
+import { LoopTurns, manualTime, ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { expect, test } from "vitest";
 import { defineWorld } from "../definition/world.ts";
 import { noCounts } from "../engine/world-counts.ts";
@@ -18,8 +18,10 @@ function setUp() {
   let nowMs = 0;
   const turns: (() => void)[] = [];
   const share = new ThreadShare(
-    () => nowMs,
-    (task) => turns.push(task),
+    new LoopTurns(
+      () => nowMs,
+      (task) => turns.push(task),
+    ),
   );
   const drawn: string[] = [];
   const worlds = new Map<string, LiveWorld>();

@@ -20,7 +20,7 @@ export { RefusalCounts } from "./refusal-counts.ts";
 export { RequestRates } from "./request-rates.ts";
 export { shorten } from "./shorten.ts";
 export { StreamCounts, type StreamLimits } from "./stream-counts.ts";
-export { ThreadShare } from "./thread-share.ts";
+export { LoopTurns, ThreadShare } from "./thread-share.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { pause, systemTime, type TimeSource } from "./time-source.ts";
 export { TokenBuckets } from "./token-buckets.ts";

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, test } from "vitest";
 import { turnKeyOf } from "./network-turns.ts";
-import { ThreadShare } from "./thread-share.ts";
+import { LoopTurns, ThreadShare } from "./thread-share.ts";
 
 /** A ThreadShare whose clock and event loop the test drives. */
 function driven() {
   const tasks: (() => void)[] = [];
   const loop = { nowMs: 0, turn: () => tasks.splice(0).map((task) => task()), tasks };
   const share = new ThreadShare(
-    () => loop.nowMs,
-    (task) => tasks.push(task),
+    new LoopTurns(
+      () => loop.nowMs,
+      (task) => tasks.push(task),
+    ),
   );
   return { share, loop };
 }
@@ -100,4 +102,77 @@ test("a task that throws rejects its promise, and the next task runs", async () 
   });
   await expect(failed).rejects.toThrow("no paint");
   expect(await share.run(turnKeyOf("192.0.2.1:1"), () => "painted")).toBe("painted");
+});
+
+test("what tasks schedule for the end of their callback counts as time of the turn", () => {
+  const { share, loop } = driven();
+  const ticks: (() => void)[] = [];
+  let ran = 0;
+  /** Runs a turn as Node does: after each callback, what it has scheduled with `process.nextTick`. */
+  const turn = (): void => {
+    for (const task of loop.tasks.splice(0)) {
+      task();
+      for (const tick of ticks.splice(0)) {
+        tick();
+      }
+    }
+  };
+  share.count();
+  for (let i = 0; i < 40; i++) {
+    share.wait(turnKeyOf("192.0.2.1:1"), () => {
+      share.count();
+      loop.nowMs += 0.1;
+      share.count();
+      ran += 1;
+      ticks.push(() => {
+        loop.nowMs += 0.4;
+      });
+    });
+  }
+  for (let turns = 0; turns < 5; turns++) {
+    const before = { ran, nowMs: loop.nowMs };
+    turn();
+    expect(ran).toBeGreaterThan(before.ran);
+    // The first part, and the first task of the second part.
+    expect(ran - before.ran).toBeLessThanOrEqual(4);
+    expect(loop.nowMs - before.nowMs).toBeLessThan(2.1);
+  }
+  while (ran < 40) {
+    turn();
+  }
+  turn();
+  turn();
+  expect(loop.tasks).toEqual([]);
+});
+
+test("the shares of a thread divide a turn, and the tasks of each run in every turn", () => {
+  const tasks: (() => void)[] = [];
+  let nowMs = 0;
+  const turns = new LoopTurns(
+    () => nowMs,
+    (task) => tasks.push(task),
+  );
+  const shares = [new ThreadShare(turns), new ThreadShare(turns), new ThreadShare(turns, 1)];
+  const ran = shares.map(() => 0);
+  for (const [index, share] of shares.entries()) {
+    share.count();
+    for (let i = 0; i < 100; i++) {
+      share.wait(turnKeyOf("192.0.2.1:1"), () => {
+        ran[index] = (ran[index] ?? 0) + 1;
+        nowMs += 0.1;
+        share.count();
+      });
+    }
+  }
+  for (let turn = 1; turn <= 5; turn++) {
+    const beganMs = nowMs;
+    for (const task of tasks.splice(0)) {
+      task();
+    }
+    expect(nowMs - beganMs).toBeLessThan(1.6);
+    expect(ran[2]).toBe(turn);
+  }
+  const [first = 0, second = 0] = ran;
+  expect(Math.abs(first - second)).toBeLessThanOrEqual(5);
+  expect(first).toBeGreaterThan(15);
 });

@@ -65,7 +65,7 @@ interface Waiting {
 export class ConnectionGate {
   readonly #options: GateOptions;
   readonly #time: TimeSource;
-  readonly #share = new ThreadShare(undefined, undefined, connectionsPerTurn);
+  readonly #share = new ThreadShare(undefined, connectionsPerTurn);
   readonly #flooders = new Map<string, Flooder>();
   #isClosed = false;
 

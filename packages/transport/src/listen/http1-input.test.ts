@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import { turnKeyOf } from "../internal/network-turns.ts";
-import { ThreadShare } from "../internal/thread-share.ts";
+import { LoopTurns, ThreadShare } from "../internal/thread-share.ts";
 import { Http1Input } from "./http1-input.ts";
 
 /** A stream that defines `_read` in its class, as a socket does. */
@@ -22,8 +22,10 @@ class Source extends Readable {
 function sliced(first?: Buffer, requests = 0) {
   const tasks: (() => void)[] = [];
   const share = new ThreadShare(
-    () => 0,
-    (task) => void tasks.push(task),
+    new LoopTurns(
+      () => 0,
+      (task) => void tasks.push(task),
+    ),
     1,
   );
   const socket = new Source();

@@ -6,7 +6,7 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Health, HealthCheckResponse_ServingStatus } from "@dm-env-rpc/protocol/health";
 import { expect, test } from "vitest";
-import { ThreadShare } from "../internal/thread-share.ts";
+import { LoopTurns, ThreadShare } from "../internal/thread-share.ts";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { listenLimits } from "../limits/listen-limits.ts";
 import { processPath } from "../stream/process-path.ts";
@@ -260,8 +260,10 @@ test.each([
       idleConnectionMs: 0,
       buffered,
       share: new ThreadShare(
-        () => 0,
-        (task) => void tasks.push(task),
+        new LoopTurns(
+          () => 0,
+          (task) => void tasks.push(task),
+        ),
       ),
       refusedRequests: new RefusedRequests(true),
       refusalOf: () => undefined,

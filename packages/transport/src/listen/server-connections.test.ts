@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { NetworkCounts } from "../internal/network-counts.ts";
 import { turnKeyOf } from "../internal/network-turns.ts";
 import { RefusalCounts } from "../internal/refusal-counts.ts";
-import { ThreadShare } from "../internal/thread-share.ts";
+import { LoopTurns, ThreadShare } from "../internal/thread-share.ts";
 import { rawPeer } from "../testing/raw-peer.ts";
 import { ConnectionWindows } from "./connection-windows.ts";
 import { ServerConnections } from "./server-connections.ts";
@@ -23,8 +23,10 @@ test("a connection that is not read has time to answer its ping once it is read 
   let looks = 0;
   const turns = new StreamTurns(
     new ThreadShare(
-      () => 0,
-      (task) => tasks.push(task),
+      new LoopTurns(
+        () => 0,
+        (task) => tasks.push(task),
+      ),
       2,
     ),
     () => {

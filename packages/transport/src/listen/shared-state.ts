@@ -74,7 +74,7 @@ export function shareState(limits: ListenLimits, given: BufferedBytes | undefine
     floods: sumsNetworks ? new NetworkFloods() : undefined,
     refusedRequests: new RefusedRequests(sumsNetworks),
     calls: {
-      share: new ThreadShare(undefined, undefined, callsPerTurn),
+      share: new ThreadShare(undefined, callsPerTurn),
       unary: new StreamCounts("calls", limits, refusals),
       streaming: new StreamCounts("calls", limits, refusals),
     },

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { type ClientHttp2Session, connect, createServer } from "node:http2";
 import { expect, test } from "vitest";
-import { ThreadShare } from "../internal/thread-share.ts";
+import { LoopTurns, ThreadShare } from "../internal/thread-share.ts";
 import { readingOf } from "./socket-reading.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
@@ -20,8 +20,10 @@ function driven() {
   const clock = { nowMs: 0 };
   const turns = new StreamTurns(
     new ThreadShare(
-      () => 0,
-      (task) => tasks.push(task),
+      new LoopTurns(
+        () => 0,
+        (task) => tasks.push(task),
+      ),
       2,
     ),
     () => clock.nowMs,

@@ -54,7 +54,7 @@ export class StreamTurns {
   readonly #networks = new Map<string, Network>();
 
   constructor(
-    share: ThreadShare = new ThreadShare(undefined, undefined, streamsPerTurn),
+    share: ThreadShare = new ThreadShare(undefined, streamsPerTurn),
     now: () => number = () => performance.now(),
   ) {
     this.#share = share;
