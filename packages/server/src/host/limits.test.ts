@@ -14,6 +14,7 @@ import { describe, expect, it } from "vitest";
 import { networkPeer, serving, until } from "../../testing/network.ts";
 import { connectPeer, isBlocked, joinedPeers, Peer, quiet } from "../../testing/peer.ts";
 import { tally } from "../../testing/tally.ts";
+import { defineEnvironment } from "../definition/environment.ts";
 import { property } from "../definition/property.ts";
 import { defineWorld } from "../definition/world.ts";
 import { createEnvironmentServer } from "./environment-server.ts";
@@ -233,6 +234,36 @@ describe("limits", () => {
       return made.every((reference) => reference.deref() === undefined);
     });
     expect(server.sessionCount).toBe(2);
+  });
+
+  it("releases the stream that created a world, while the world exists", async () => {
+    const alone = defineEnvironment({
+      name: "alone",
+      actions: {},
+      observations: { at: t.int32() },
+      create: () => ({
+        reset: () => ({ at: 0 }),
+        step: () => ({ observation: { at: 1 }, state: "running" }),
+      }),
+    });
+    const server = createEnvironmentServer({ worlds: [tally(), alone] });
+    const created = async (worldType: string): Promise<WeakRef<object>> => {
+      const [client, stream] = memoryStreamPair();
+      server.accept(stream);
+      const host = new Peer(client);
+      await host.createWorld({ world_type: worldType });
+      client.end();
+      await host.closed;
+      return new WeakRef(stream);
+    };
+    const streams = [await created("tally"), await created("alone")];
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    await until(() => {
+      collect();
+      return streams.every((reference) => reference.deref() === undefined);
+    });
+    expect(server.worldNames()).toHaveLength(2);
   });
 
   it("idleWorldMs: destroys a world without agents, and no other", async () => {

@@ -124,7 +124,7 @@ export class WorldRegistry implements Worlds {
     if (this.#closing !== undefined) {
       throw this.#closing;
     }
-    const { singleWorld, limits, emit } = this.#options;
+    const { singleWorld, limits } = this.#options;
     if (singleWorld && this.#worlds.size > 0) {
       throw new DmEnvRpcError(
         "ALREADY_EXISTS",
@@ -134,6 +134,23 @@ export class WorldRegistry implements Worlds {
     if (this.#worlds.size >= limits.maxWorlds) {
       throw this.#full;
     }
+    // The world must not keep `done`, and with it the stream of its creator, in memory. V8 keeps all variables of a
+    // function for as long as one of its closures exists, so the world's closures are created in another function.
+    const { host, created } = this.#reserve(settings, premade);
+    host.create((result) => {
+      if (result === undefined) {
+        created();
+      }
+      done(result ?? host);
+    });
+  }
+
+  /** Creates the host of a world and reserves its name, before the author's `create`, which may return a promise. */
+  #reserve(
+    settings: PackedSettings,
+    premade: boolean,
+  ): { readonly host: HostedWorld; readonly created: () => void } {
+    const { singleWorld, limits, emit } = this.#options;
     const rest = new Map(settings);
     const definition = this.#definition(rest);
     this.#created += 1;
@@ -211,17 +228,14 @@ export class WorldRegistry implements Worlds {
     const host: HostedWorld = definition.perAgent
       ? new PerAgentWorlds(options)
       : new WorldHost(options);
-    // Reserves the name before the author's `create`, which may return a promise.
     this.#worlds.set(worldName, host);
-    host.create((result) => {
-      if (result === undefined) {
-        this.#served.set(worldName, { host, served });
-        this.#totals.count(worldType, "created");
-        emit({ kind: "world-created", worldName, worldType });
-        idle.start();
-      }
-      done(result ?? host);
-    });
+    const created = (): void => {
+      this.#served.set(worldName, { host, served });
+      this.#totals.count(worldType, "created");
+      emit({ kind: "world-created", worldName, worldType });
+      idle.start();
+    };
+    return { host, created };
   }
 
   /** Refuses further creates; the current worlds refuse further agents and end their sequences. */
