@@ -31,7 +31,16 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
     },
     { endStream: true },
   );
-  http2.close();
+  dropRequest(http2);
+}
+
+/**
+ * Drops a request that is not read; called once its response has been passed to node:http2. While bytes of a request are
+ * unread, node:http2 keeps its stream, which counts for `maxStreamsPerConnection`, even if both sides have ended.
+ */
+export function dropRequest(http2: ServerHttp2Stream): void {
+  http2.resume();
+  http2.close(); // After the response.
 }
 
 /** Answers a request for an unknown path. */
@@ -77,7 +86,8 @@ function refuse(
     "content-type": "text/plain; charset=utf-8",
     ...Object.fromEntries(metadata),
   });
-  http2.end(`${rawMessage}\n`); // No `close`: node:http2 closes a stream whose request was never read.
+  http2.end(`${rawMessage}\n`);
+  dropRequest(http2);
 }
 
 /** Returns the error text for a path that nothing serves. */

@@ -41,7 +41,14 @@ import { holdEnd } from "./held-end.ts";
 import { type Http1Request, Http1Server } from "./http1-server.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf } from "./process-call.ts";
-import { refusedOrigin, refuseForNow, refuseOrigin, refusePath, unknownPath } from "./refusals.ts";
+import {
+  dropRequest,
+  refusedOrigin,
+  refuseForNow,
+  refuseOrigin,
+  refusePath,
+  unknownPath,
+} from "./refusals.ts";
 import type { RefusedRequests } from "./refused-requests.ts";
 import type { RequestBytes } from "./request-bytes.ts";
 import type { ServerConnection } from "./server-connections.ts";
@@ -149,6 +156,9 @@ export function createRoutes(options: RoutesOptions): Routes {
         ...universal,
         body: isIterable(body) ? bytes.countRead(body, hasManyMessages(handler)) : body,
       });
+      if (!bytes.isConsumed) {
+        bytes.end(); // Connect's library does not read the requests that it refuses.
+      }
       await universalResponseToNodeResponse(reply, response);
     } catch (thrown) {
       const error = ConnectError.from(thrown);
@@ -272,6 +282,7 @@ export function createRoutes(options: RoutesOptions): Routes {
       if (headers[":method"] === "OPTIONS") {
         const preflight = preflightHeaders(headers, options.isAllowed);
         http2.respond({ ":status": 204, ...preflight }, { endStream: true });
+        dropRequest(http2);
         return;
       }
       const file = isRead(headers[":method"]) && options.files.get(pathOf(headers[":path"]));
@@ -279,6 +290,7 @@ export function createRoutes(options: RoutesOptions): Routes {
         const { head, body } = responseOf(file, headers);
         http2.respond({ ":status": 200, ...head });
         http2.end(headers[":method"] === "HEAD" ? undefined : body);
+        dropRequest(http2);
         return;
       }
       const handler = handlers.get(pathOf(headers[":path"]));

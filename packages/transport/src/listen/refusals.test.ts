@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+import type { ClientHttp2Session, OutgoingHttpHeaders } from "node:http2";
+import { Health } from "@dm-env-rpc/protocol/health";
+import { expect, test } from "vitest";
+import { processPath } from "../stream/process-path.ts";
+import { frame, rawCall } from "../testing/raw-call.ts";
+import { serving } from "../testing/serving.ts";
+
+const grpc = { ":method": "POST", "content-type": "application/grpc", te: "trailers" };
+const connect = { ":method": "POST", "content-type": "application/connect+proto" };
+const text = { ":method": "POST", "content-type": "text/plain" };
+const health = "/grpc.health.v1.Health/Check";
+
+/**
+ * Calls that are open at a time. Some of them wait for a later turn, so that their bodies arrive before they are refused.
+ */
+const atOnce = 32;
+const maxStreamsPerConnection = 48;
+const rounds = 8;
+
+/** Sends requests, many at a time, and returns their answers. */
+async function answersOf(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+): Promise<string[]> {
+  const answers: string[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const asked = Array.from({ length: atOnce }, () => answerOf(session, headers));
+    answers.push(...(await Promise.all(asked)));
+  }
+  return answers;
+}
+
+/** Sends a request whose body is complete at once. Resolves with the statuses of its response, or its error. */
+function answerOf(session: ClientHttp2Session, headers: OutgoingHttpHeaders): Promise<string> {
+  return new Promise((resolve) => {
+    const stream = session.request({ ":path": processPath, ...headers }, { endStream: false });
+    stream.on("response", ({ ":status": status, "grpc-status": code }) =>
+      resolve([status, code].filter((each) => each !== undefined).join("/")),
+    );
+    stream.on("error", (error) => resolve(error.message));
+    stream.resume();
+    stream.end(frame(Buffer.alloc(10)));
+  });
+}
+
+test.each([
+  ["gRPC calls to an unknown path", { ...grpc, ":path": "/nowhere" }, "200/12"],
+  ["other requests to an unknown path", { ...text, ":path": "/nowhere" }, "404"],
+  ["calls with an unknown compression", { ...grpc, "grpc-encoding": "br" }, "200/12"],
+  ["calls of Process with an unknown content type", text, "415"],
+  ["calls of another method with an unknown content type", { ...text, ":path": health }, "415"],
+  [
+    "calls of a page that is not allowed",
+    { ...connect, origin: "https://evil.example.org" },
+    "403",
+  ],
+  ["preflight requests", { ":method": "OPTIONS", "content-type": "text/plain" }, "204"],
+  ["requests of a file", { ":method": "GET", ":path": "/page" }, "200"],
+])(
+  "%s do not use up the streams of a connection with bodies that are not read",
+  async (_what, headers, expected) => {
+    await using server = await serving({
+      maxStreamsPerConnection,
+      routes: (router) => router.service(Health, { check: () => ({}) }),
+      files: new Map([["/page", { headers: {}, body: Buffer.from("page") }]]),
+    });
+    await using call = rawCall(server.address);
+    const answers = await answersOf(call.session, headers);
+    expect(answers).toEqual(Array(rounds * atOnce).fill(expected));
+  },
+);
+
+test.each([
+  ["gRPC", grpc, "200/8"],
+  ["Connect", connect, "429"],
+])(
+  "calls of %s above maxRequestsPerSecond do not use up the streams of a connection",
+  async (_what, headers, expected) => {
+    await using server = await serving({ maxStreamsPerConnection, maxRequestsPerSecond: 1 });
+    await using call = rawCall(server.address);
+    await server.next();
+    const answers = new Set(await answersOf(call.session, headers));
+    answers.delete("200"); // One that was within the rate.
+    expect([...answers]).toEqual([expected]);
+  },
+);
