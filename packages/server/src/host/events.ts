@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { diagnosticsChannel } from "@dm-env-rpc/transport/internal";
+import { type DiagnosticsChannel, diagnosticsChannel } from "@dm-env-rpc/transport/internal";
 import type { AgentId } from "../definition/agent.ts";
 import type { SlotFailures } from "../definition/batch/request.ts";
 import { tell } from "./tell.ts";
@@ -177,6 +177,18 @@ export function channelName<K extends ServerEvent["kind"]>(kind: K): `dm-env-rpc
   return `dm-env-rpc:server:${kind}`;
 }
 
+/** The channels by the kind of their events. Node forgets a channel without subscribers that is not referenced. */
+const channels = new Map<ServerEvent["kind"], DiagnosticsChannel>();
+
+function channelOf(kind: ServerEvent["kind"]): DiagnosticsChannel {
+  let channel = channels.get(kind);
+  if (channel === undefined) {
+    channel = diagnosticsChannel(channelName(kind));
+    channels.set(kind, channel);
+  }
+  return channel;
+}
+
 /**
  * Creates the function that emits a server's events: to `onEvent` first, then to the channel of
  * their kind. An error of a listener is rethrown as an uncaught exception and never reaches the
@@ -187,8 +199,7 @@ export function createEmit(onEvent: ((event: ServerEvent) => void) | undefined):
     if (onEvent !== undefined) {
       tell(() => onEvent(event));
     }
-    // A channel without subscribers is garbage collected, so it is looked up each time.
-    const published = diagnosticsChannel(channelName(event.kind));
+    const published = channelOf(event.kind);
     if (published.hasSubscribers) {
       published.publish(event);
     }

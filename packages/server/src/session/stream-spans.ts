@@ -5,6 +5,8 @@ import type { ProcessRequest, ProcessResponse } from "@dm-env-rpc/tensor-codec/w
 import type { Peer } from "@dm-env-rpc/transport";
 import {
   clientOf,
+  isTracing,
+  noSpan,
   type SpanAttributes,
   type TraceSpan,
   tracerOf,
@@ -73,6 +75,9 @@ export class StreamSpans {
   }
 
   #start(method: string, attributes: SpanAttributes): TraceSpan {
+    if (!isTracing()) {
+      return noSpan;
+    }
     const { address, metadata } = this.#peer;
     const name = `dm_env_rpc.v1.Environment/${method}`;
     return startSpan(name, {

@@ -31,5 +31,14 @@ export interface TraceSpan {
   end(error?: Error, attributes?: SpanAttributes): void;
 }
 
+/** A span that records nothing. */
+export const noSpan: TraceSpan = {
+  isRecording: false,
+  traceparent: undefined,
+  metadata: {},
+  link() {},
+  end() {},
+};
+
 /** Starts a span. */
 export type StartSpan = (name: string, options: SpanOptions) => TraceSpan;

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { SpanAttributes, StartSpan, TraceSpan } from "./trace-span.ts";
+import { noSpan, type SpanAttributes, type StartSpan } from "./trace-span.ts";
 
 export type { SpanAttributes, SpanOptions, StartSpan, TraceSpan } from "./trace-span.ts";
+export { noSpan } from "./trace-span.ts";
 
-const noSpan: TraceSpan = {
-  isRecording: false,
-  traceparent: undefined,
-  metadata: {},
-  link() {},
-  end() {},
-};
+/** Returns false: pages record no spans. */
+export function isTracing(): boolean {
+  return false;
+}
 
 /** Pages record no spans, so that they need not load the API of OpenTelemetry. */
 export function tracerOf(_scope: string): StartSpan {

@@ -6,6 +6,7 @@ import {
   context,
   isSpanContextValid,
   type Link,
+  ProxyTracerProvider,
   propagation,
   ROOT_CONTEXT,
   type SpanContext,
@@ -17,6 +18,10 @@ import {
 import type { SpanAttributes, SpanOptions, StartSpan, TraceSpan } from "./trace-span.ts";
 
 export type { SpanAttributes, SpanOptions, StartSpan, TraceSpan } from "./trace-span.ts";
+export { noSpan } from "./trace-span.ts";
+
+/** The provider to which OpenTelemetry's API delegates while no SDK is registered. */
+const noProvider = new ProxyTracerProvider().getDelegate();
 
 const kinds = {
   server: SpanKind.SERVER,
@@ -45,6 +50,17 @@ const serverFaults: ReadonlySet<StatusCode> = new Set([
  */
 export function tracerOf(scope: string): StartSpan {
   return (name, options) => start(scope, name, options);
+}
+
+/**
+ * Returns false if the spans of requests would record nothing and pass nothing on, because no SDK of OpenTelemetry is
+ * registered. Each span costs half a kilobyte, which counts in a flood of calls.
+ */
+export function isTracing(): boolean {
+  const provider = trace.getTracerProvider();
+  const isProvided =
+    !(provider instanceof ProxyTracerProvider) || provider.getDelegate() !== noProvider;
+  return isProvided || propagation.fields().length > 0;
 }
 
 /** Returns metadata with which a request continues the active trace; empty if no trace is active. */
