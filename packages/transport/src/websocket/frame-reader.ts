@@ -44,7 +44,7 @@ export interface FrameReaderOptions {
   readonly onBehind: () => void;
 }
 
-/** What becomes of a frame: the library reads it, this reader assembles it as a message, or it is dropped. */
+/** The reader of a frame: the library, this reader, which assembles a message, or none, if the frame is dropped. */
 type Fate = "library" | "message" | "dropped";
 
 /**
