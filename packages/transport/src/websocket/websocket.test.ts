@@ -9,7 +9,6 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import type { WebSocketRoute } from "../listen/listen-options.ts";
 import { openStream } from "../open/open-stream.ts";
-import type { ClientStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { authority, serverPair } from "../testing/certificates.ts";
 import { answered, answerOf, named, nameOf, stepRequest } from "../testing/messages.ts";
@@ -17,7 +16,7 @@ import { bytesOf } from "../testing/raw-call.ts";
 import { type Recorder, record } from "../testing/recorder.ts";
 import { echo, type Serving, serving } from "../testing/serving.ts";
 import { slowChecks } from "../testing/slow-checks.ts";
-import { offeredProtocols, subprotocol } from "./protocol.ts";
+import { endMessage, offeredProtocols, subprotocol } from "./protocol.ts";
 
 /** A closed WebSocket of a test. */
 interface Closed {
@@ -32,6 +31,14 @@ function maskedFrame(body: Uint8Array): Buffer {
   const header = Buffer.from([0x82, 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
   header.writeUInt32BE(body.length, 6);
   return Buffer.concat([header, body]);
+}
+
+/** Sends a binary message in several frames. */
+function sendInFrames(socket: WebSocket, message: Uint8Array, frames: number): void {
+  const size = Math.ceil(message.length / frames);
+  for (let frame = 1; frame <= frames; frame++) {
+    socket.send(message.subarray((frame - 1) * size, frame * size), { fin: frame === frames });
+  }
 }
 
 /** Opens a bare WebSocket that sends whatever the test passes. */
@@ -242,28 +249,40 @@ describe("the origin check of a WebSocket", () => {
 });
 
 describe("large requests over a WebSocket", () => {
-  test("leave turns to other streams while they are checked, also if several clients send them", async () => {
-    const checks = slowChecks();
-    await using server = await serving({ codecs: checks.codecs });
-    const step = stepRequest(500_000);
-    const served: Recorder<ProcessRequest>[] = [];
-    const streams: ClientStream[] = [];
-    for (let i = 0; i < 6; i++) {
-      const stream = await openStream(`ws://${server.address}`);
-      onTestFinished(() => stream[Symbol.asyncDispose]());
-      record(stream);
-      served.push(record(await server.next()));
-      streams.push(stream);
-    }
-    for (const stream of streams) {
-      stream.send(step);
-    }
-    await Promise.all(served.map((each) => each.seen("message")));
-    expect(served.map(({ messages }) => messages[0]?.case)).toEqual(Array(6).fill("step"));
-    expect(checks.bytes()).toBe(6 * bytesOf(step).length);
-    // One part takes a turn. Two turns of the listener may begin in one turn of this test.
-    expect(checks.mostInTurn()).toBeLessThanOrEqual(2);
-  });
+  test.each([
+    ["in one frame", 1],
+    ["in several frames", 3],
+  ])(
+    "%s leave turns to other streams while they are checked, also if several clients send them",
+    async (_how, frames) => {
+      const checks = slowChecks();
+      await using server = await serving({ codecs: checks.codecs });
+      const step = bytesOf(stepRequest(500_000));
+      const served: Recorder<ProcessRequest>[] = [];
+      const clients: WebSocket[] = [];
+      for (let i = 0; i < 6; i++) {
+        const { socket, open, closed } = bare(server);
+        await open;
+        onTestFinished(() => {
+          socket.terminate();
+          return closed.then(() => {});
+        });
+        clients.push(socket);
+        served.push(record(await server.next()));
+      }
+      for (const client of clients) {
+        sendInFrames(client, step, frames);
+        client.send(bytesOf(named("next")));
+      }
+      await Promise.all(served.map((each) => each.seen("message", 2)));
+      expect(served.map(({ messages }) => messages.map((message) => message.case))).toEqual(
+        Array(6).fill(["step", "joinWorld"]),
+      );
+      expect(checks.bytes()).toBe(6 * step.length);
+      // One part takes a turn. Two turns of the listener may begin in one turn of this test.
+      expect(checks.mostInTurn()).toBeLessThanOrEqual(2);
+    },
+  );
 
   test("that exceed a limit of the codec are refused before they have arrived, in their order", async () => {
     await using server = await serving();
@@ -309,6 +328,43 @@ describe("large requests over a WebSocket", () => {
     expect(served.messages.map(nameOf)).toEqual(["first", "no name: malformed", "last"]);
     client.terminate();
     await served.closed;
+  });
+
+  test("in several frames are refused in their order, also while their stream is paused", async () => {
+    await using server = await serving();
+    const { socket, open } = bare(server);
+    await open;
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    const unknownFields = Buffer.alloc(3_000_000, Buffer.of(0xa0, 1, 1));
+    socket.send(bytesOf(named("first")));
+    sendInFrames(socket, unknownFields, 3);
+    socket.send(bytesOf(named("last")));
+    socket.send(endMessage);
+    for (let seen = 1; seen <= 3; seen++) {
+      await served.seen("message", seen);
+      stream.resume();
+    }
+    await served.seen("end");
+    expect(served.messages.map(nameOf)).toEqual(["first", "no name: malformed", "last"]);
+    socket.terminate();
+    await served.closed;
+  });
+
+  test("of a client that leaves while they are checked are dropped", async () => {
+    const checks = slowChecks();
+    await using server = await serving({ codecs: checks.codecs });
+    const { socket, open } = bare(server);
+    await open;
+    const served = record(await server.next());
+    sendInFrames(socket, bytesOf(stepRequest(3_000_000)), 3);
+    await expect.poll(() => checks.bytes()).toBeGreaterThan(0);
+    socket.terminate();
+    expect(await served.closed).toBeInstanceOf(DmEnvRpcError);
+    const checked = checks.bytes();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(checks.bytes()).toBe(checked);
+    expect(served.messages).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ import type { CheckTurns, ThreadShare } from "../internal/thread-share.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import { BinaryFrames } from "./binary-frames.ts";
 import { FrameReader } from "./frame-reader.ts";
+import { LibraryMessages } from "./library-messages.ts";
 import { messageTooBig } from "./protocol.ts";
 import type { Socket, SocketEvents } from "./websocket-stream.ts";
 
@@ -176,20 +177,53 @@ export function wsSocket(options: WsSocketOptions): Socket {
   network.on("data", onData);
   network.off("data", library as () => void);
 
+  let isPaused = false;
+  const stopReading = (): void => {
+    reader.pause();
+    webSocket.pause();
+  };
+  const goOnReading = (): void => {
+    reader.resume();
+    webSocket.resume();
+    if (reader.isBehind) {
+      network.pause();
+    }
+    readOnLater();
+  };
+  let messages: LibraryMessages | undefined;
+  const checkedMessages = (events: SocketEvents): LibraryMessages | undefined =>
+    options.arriving &&
+    turns &&
+    new LibraryMessages({
+      arriving: options.arriving,
+      turns,
+      events,
+      onCheck: stopReading,
+      onChecked: () => {
+        events.onPartial();
+        if (!isPaused) {
+          goOnReading();
+        }
+      },
+    });
+
   return {
     get bufferedBytes() {
       return webSocket.bufferedAmount + frames.bytes;
     },
     get partialBytes() {
-      return reader.partialBytes;
+      return reader.partialBytes + (messages?.bytes ?? 0);
     },
     start(started) {
       events = started;
+      messages = checkedMessages(started);
       webSocket.on("message", (data: Buffer, isBinary: boolean) => {
-        if (isBinary) {
+        if (!isBinary) {
+          started.onText(data.toString());
+        } else if (messages === undefined) {
           started.onBinary(data, 0, data.length);
         } else {
-          started.onText(data.toString());
+          messages.push(data);
         }
       });
       webSocket.on("error", (error) => {
@@ -201,6 +235,7 @@ export function wsSocket(options: WsSocketOptions): Socket {
       });
       webSocket.on("close", (code: number, reason: Buffer) => {
         reader.close();
+        messages?.close();
         started.onClose(code, reason.toString());
       });
     },
@@ -217,16 +252,14 @@ export function wsSocket(options: WsSocketOptions): Socket {
       webSocket.send(text, { binary: false }, onSent);
     },
     pause() {
-      reader.pause();
-      webSocket.pause();
+      isPaused = true;
+      stopReading();
     },
     resume() {
-      reader.resume();
-      webSocket.resume();
-      if (reader.isBehind) {
-        network.pause();
+      isPaused = false;
+      if (messages?.isChecking !== true) {
+        goOnReading();
       }
-      readOnLater();
     },
     close(code, reason) {
       reader.drop();

@@ -74,10 +74,25 @@ function gzipped(bodyOf: () => Uint8Array): Attack {
   };
 }
 
+/** Writes a message as one frame of a WebSocket. */
+function oneFrame(message: Uint8Array): Buffer {
+  return webSocketFrame(webSocketOpcodes.binary, message);
+}
+
+/** Writes a message as two frames of a WebSocket. */
+function twoFrames(message: Uint8Array): Buffer {
+  const { binary, continuation } = webSocketOpcodes;
+  const half = message.length / 2;
+  return Buffer.concat([
+    webSocketFrame(binary, message.subarray(0, half), { isLast: false }),
+    webSocketFrame(continuation, message.subarray(half)),
+  ]);
+}
+
 /** Sends one message at a time over a WebSocket. */
-function overWebSocket(bodyOf: () => Uint8Array): Attack {
+function overWebSocket(bodyOf: () => Uint8Array, frameOf = oneFrame): Attack {
   return () => {
-    const framed = webSocketFrame(webSocketOpcodes.binary, bodyOf());
+    const framed = frameOf(bodyOf());
     return (target) =>
       reopen(
         target,
@@ -212,7 +227,7 @@ const gzipBombs: Readonly<Record<string, () => Buffer>> = {
     createWith(tensorOf("shape", Buffer.alloc(largest, 1))),
 };
 
-const webSocketBombs: Readonly<Record<string, () => Buffer>> = {
+const webSocketBombs = {
   "over a WebSocket, a setting of 2 million unpacked int64": () =>
     createWith(tensorOf("int64s", unpacked(largestOverWebSocket / 2))),
   "over a WebSocket, a setting of a million chunks of one element": () =>
@@ -225,14 +240,18 @@ const webSocketBombs: Readonly<Record<string, () => Buffer>> = {
     createWith(tensorOf("uint8s", field(1, Buffer.alloc(largestOverWebSocket)))),
   "over a WebSocket, a setting of 60 MB of bytes, more than a request may have": () =>
     createWith(tensorOf("uint8s", field(1, Buffer.alloc(largest)))),
-};
+} satisfies Readonly<Record<string, () => Buffer>>;
 
 /** Attacks by messages. */
 export const singleMessages: Attacks = {
   ...mapped(bombs, messages),
   ...mapped(stepBombs, steps),
   ...mapped(gzipBombs, gzipped),
-  ...mapped(webSocketBombs, overWebSocket),
+  ...mapped(webSocketBombs, (bodyOf) => overWebSocket(bodyOf)),
+  "over a WebSocket, a million unknown fields in two frames": overWebSocket(
+    webSocketBombs["over a WebSocket, a million unknown fields"],
+    twoFrames,
+  ),
 };
 
 function mapped(
