@@ -65,8 +65,8 @@ export class ListenLimitTable {
    */
   readonly maxConnectRequestBytes: Limit = { default: 256 * 1024, unit: "bytes" };
   /**
-   * Bytes of one request over a WebSocket. Unlike a request over HTTP/2, it is unmasked and checked in one turn of the
-   * event loop, which takes about 3 ms for each MiB. Default 4 MiB.
+   * Bytes of one request over a WebSocket. A request that arrives in several frames is stored as a whole before it is
+   * checked, and each of its frames is unmasked in one turn of the event loop. Default 4 MiB.
    */
   readonly maxWebSocketRequestBytes: Limit = { default: 4 * 1024 * 1024, unit: "bytes" };
   /**

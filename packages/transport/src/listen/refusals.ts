@@ -31,7 +31,8 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
     },
     { endStream: true },
   );
-  dropRequest(http2);
+  http2.resume();
+  http2.close();
 }
 
 /**
@@ -40,7 +41,13 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
  */
 export function dropRequest(http2: ServerHttp2Stream): void {
   http2.resume();
-  http2.close(); // After the response.
+  // In a later turn: if a stream is closed while node:http2 sends its last DATA, node:http2 may send empty frames for ever.
+  const closeLater = (): void => void setImmediate(() => http2.close());
+  if (http2.writableFinished) {
+    closeLater();
+  } else {
+    http2.once("finish", closeLater);
+  }
 }
 
 /** Answers a request for an unknown path. */
