@@ -134,8 +134,8 @@ export class WorldRegistry implements Worlds {
     if (this.#worlds.size >= limits.maxWorlds) {
       throw this.#full;
     }
-    // The world must not keep `done`, and with it the stream of its creator, in memory. V8 keeps all variables of a
-    // function for as long as one of its closures exists, so the world's closures are created in another function.
+    // The world must not keep `done`, and with it the stream of its creator, in memory. As long as one closure of a function
+    // exists, V8 keeps the variables that any of its closures uses. So the world's closures are created in another function.
     const { host, created } = this.#reserve(settings, premade);
     host.create((result) => {
       if (result === undefined) {

@@ -2,7 +2,7 @@
 import { later } from "./later.ts";
 import { NetworkTurns, type TurnKey } from "./network-turns.ts";
 
-/** Maximum time that requests take in one turn of the event loop. */
+/** Time after which no further request begins in a turn of the event loop, except one task of each share that waits. */
 const turnMs = 1;
 
 /**
@@ -141,7 +141,7 @@ export class ThreadShare {
     }
   }
 
-  /** Calls `task` in a later turn. Call it in a turn in which `count` was called. */
+  /** Calls `task` in a later turn, or in a later part of this one. Call it in a turn in which `count` was called. */
   wait(key: TurnKey, task: () => void): void {
     this.#waiting.push(key, task);
   }

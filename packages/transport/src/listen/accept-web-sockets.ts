@@ -64,6 +64,7 @@ export interface WebSocketOptions {
 
 /** Ping state of a WebSocket. */
 interface Life {
+  readonly network: Duplex;
   /** True while the last ping is unanswered. */
   pinged: boolean;
   /** True once a message was too large: pongs are then no longer read. */
@@ -140,7 +141,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
         }, options.pingIntervalMs).unref()
       : undefined;
   const ping = (webSocket: WebSocket, life: Life): void => {
-    if (life.pinged && !life.isDeaf && !webSocket.isPaused) {
+    if (life.pinged && !life.isDeaf && !webSocket.isPaused && !life.network.isPaused()) {
       // The answer may have arrived while this process was busy: read the socket first.
       setImmediate(() =>
         setImmediate(() => {
@@ -196,7 +197,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       maxMessageBytes,
       pool: options.pool,
       arriving,
-      turns: { share: options.checks, key: turnKeyOf(from.address) },
+      turns: arriving && { share: options.checks, key: turnKeyOf(from.address) },
     });
     let peer: Peer;
     try {
@@ -210,7 +211,7 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       socket.terminateSoon();
       return;
     }
-    const life = { pinged: false, isDeaf: false };
+    const life = { network, pinged: false, isDeaf: false };
     open.set(webSocket, life);
     webSocket.on("pong", () => {
       life.pinged = false;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ClientHttp2Session, OutgoingHttpHeaders } from "node:http2";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { Health } from "@dm-env-rpc/protocol/health";
+import { ServerReflection } from "@dm-env-rpc/protocol/reflection";
 import { expect, test } from "vitest";
 import { processPath } from "../stream/process-path.ts";
 import { frame, rawCall } from "../testing/raw-call.ts";
@@ -22,17 +25,22 @@ const rounds = 8;
 async function answersOf(
   session: ClientHttp2Session,
   headers: OutgoingHttpHeaders,
+  body: Uint8Array = frame(Buffer.alloc(10)),
 ): Promise<string[]> {
   const answers: string[] = [];
   for (let round = 0; round < rounds; round++) {
-    const asked = Array.from({ length: atOnce }, () => answerOf(session, headers));
+    const asked = Array.from({ length: atOnce }, () => answerOf(session, headers, body));
     answers.push(...(await Promise.all(asked)));
   }
   return answers;
 }
 
 /** Sends a request whose body is complete at once. Resolves with the statuses of its response, or its error. */
-function answerOf(session: ClientHttp2Session, headers: OutgoingHttpHeaders): Promise<string> {
+function answerOf(
+  session: ClientHttp2Session,
+  headers: OutgoingHttpHeaders,
+  body: Uint8Array,
+): Promise<string> {
   return new Promise((resolve) => {
     const stream = session.request({ ":path": processPath, ...headers }, { endStream: false });
     stream.on("response", ({ ":status": status, "grpc-status": code }) =>
@@ -40,7 +48,7 @@ function answerOf(session: ClientHttp2Session, headers: OutgoingHttpHeaders): Pr
     );
     stream.on("error", (error) => resolve(error.message));
     stream.resume();
-    stream.end(frame(Buffer.alloc(10)));
+    stream.end(body);
   });
 }
 
@@ -85,3 +93,50 @@ test.each([
     expect([...answers]).toEqual([expected]);
   },
 );
+
+test.each([
+  ["too large", frame(Buffer.alloc(100_000))],
+  ["more than one", Buffer.alloc(100_000, frame(Buffer.alloc(95)))],
+])("calls whose message is %s do not use up the streams of a connection", async (_what, body) => {
+  await using server = await serving({
+    maxStreamsPerConnection,
+    maxConnectRequestBytes: 1_000,
+    routes: (router) => router.service(Health, { check: () => ({}) }),
+  });
+  await using call = rawCall(server.address);
+  const headers = { ...grpc, ":path": health };
+  const answers = new Set(await answersOf(call.session, headers, body));
+  expect([...answers]).toEqual(["200"]);
+});
+
+test("a call that answers before it reads its requests receives them all", async () => {
+  const waits = Promise.withResolvers<void>();
+  await using server = await serving({
+    routes: (router) =>
+      router.service(ServerReflection, {
+        async *serverReflectionInfo(requests) {
+          yield {};
+          await waits.promise;
+          for await (const { host } of requests) {
+            yield { validHost: host };
+          }
+        },
+      }),
+  });
+  const client = createClient(
+    ServerReflection,
+    createGrpcTransport({ baseUrl: `http://${server.address}` }),
+  );
+  async function* requests() {
+    yield { host: "a" };
+    yield { host: "b" };
+  }
+  const hosts: string[] = [];
+  for await (const { validHost } of client.serverReflectionInfo(requests())) {
+    hosts.push(validHost);
+    if (hosts.length === 1) {
+      setTimeout(waits.resolve, 100);
+    }
+  }
+  expect(hosts).toEqual(["", "a", "b"]);
+});

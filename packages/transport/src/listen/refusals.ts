@@ -31,16 +31,22 @@ export function refuseCall(http2: ServerHttp2Stream, error: Error): void {
     },
     { endStream: true },
   );
-  http2.resume();
+  dropBody(http2);
   http2.close();
 }
 
 /**
- * Drops a request that is not read; called once its response has been passed to node:http2. While bytes of a request are
- * unread, node:http2 keeps its stream, which counts for `maxStreamsPerConnection`, even if both sides have ended.
+ * Drops what has not been read of a request, and what is still to come. While bytes of a request are unread, node:http2
+ * keeps its stream, which counts for `maxStreamsPerConnection`, even if both sides have ended.
  */
-export function dropRequest(http2: ServerHttp2Stream): void {
+export function dropBody(http2: ServerHttp2Stream): void {
+  http2.removeAllListeners("data"); // A request of node:http2's compatibility API would pause the stream.
   http2.resume();
+}
+
+/** Drops a request that is not read, and closes its stream after the response; called once the response has been written. */
+export function dropRequest(http2: ServerHttp2Stream): void {
+  dropBody(http2);
   // In a later turn: if a stream is closed while node:http2 sends its last DATA, node:http2 may send empty frames for ever.
   const closeLater = (): void => void setImmediate(() => http2.close());
   if (http2.writableFinished) {

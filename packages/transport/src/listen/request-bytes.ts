@@ -101,18 +101,9 @@ export class RequestBytes {
     return owned(chunk);
   }
 
-  /**
-   * Called when the consumer has stopped reading: it holds nothing more. Drops the rest of the request, because node:http2
-   * keeps a stream with unread bytes even after both sides have ended.
-   */
+  /** Called when the consumer has stopped reading: it holds nothing more. */
   end(): void {
     this.#isConsumed = false;
-    this.#readable.resume();
-  }
-
-  /** True while a consumer reads the request. */
-  get isConsumed(): boolean {
-    return this.#isConsumed;
   }
 
   /** Returns how many bytes of an incomplete message the consumer holds after a chunk. */

@@ -42,6 +42,7 @@ import { type Http1Request, Http1Server } from "./http1-server.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
 import { peerOf } from "./process-call.ts";
 import {
+  dropBody,
   dropRequest,
   refusedOrigin,
   refuseForNow,
@@ -156,9 +157,6 @@ export function createRoutes(options: RoutesOptions): Routes {
         ...universal,
         body: isIterable(body) ? bytes.countRead(body, hasManyMessages(handler)) : body,
       });
-      if (!bytes.isConsumed) {
-        bytes.end(); // Connect's library does not read the requests that it refuses.
-      }
       await universalResponseToNodeResponse(reply, response);
     } catch (thrown) {
       const error = ConnectError.from(thrown);
@@ -313,8 +311,10 @@ export function createRoutes(options: RoutesOptions): Routes {
       const start = (): void => {
         share.count();
         if (http2.destroyed || http2.closed) {
+          http2.destroy();
           return;
         }
+        http2.once("finish", () => dropBody(http2));
         const values = createContextValues();
         setPeer(values, peer);
         const cors = corsHeaders(headers, options.isAllowed);

@@ -21,6 +21,8 @@ const maxControlBytes = 125;
 const workPerTurn = 4096;
 /** Units of work of a frame that the library `ws` handles. */
 const libraryWork = 64;
+/** Units of work of a message that is assembled, in addition to its check. */
+const messageWork = 8;
 /** Number of bytes of a message whose check takes one unit of work. To check 64 KiB thus takes a whole turn. */
 const bytesPerWork = 16;
 
@@ -94,7 +96,12 @@ export class FrameReader {
 
   /** Received bytes of an incomplete message, plus held bytes. */
   get partialBytes(): number {
-    return this.#held.reduce((sum, { length }) => sum + length, this.#partialBytes);
+    return this.#partialBytes + this.heldBytes;
+  }
+
+  /** Bytes that are held. */
+  get heldBytes(): number {
+    return this.#held.reduce((sum, { length }) => sum + length, 0);
   }
 
   /** True while the reader holds bytes, which `readOn` will read. */
@@ -250,6 +257,7 @@ export class FrameReader {
       this.#countWork(1);
     } else if (this.#isDirect && first === finalBinary) {
       this.#fate = "message";
+      this.#countWork(messageWork);
     } else {
       this.#fate = "library";
       this.#countWork(libraryWork);

@@ -15,8 +15,8 @@ export interface LibraryMessagesOptions {
 }
 
 /**
- * Passes on the binary messages that the library `ws` has read. The library reads a message above 64 KiB only if it
- * arrives in several frames. Such a message is checked first, 64 KiB in a turn.
+ * Passes on the binary messages that the library `ws` has read: those in several frames, and all that follow a frame after
+ * which the `FrameReader` leaves everything to the library. A message above 64 KiB is checked first, 64 KiB in a turn.
  */
 export class LibraryMessages {
   readonly #options: LibraryMessagesOptions;

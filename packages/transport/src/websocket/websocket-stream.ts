@@ -55,6 +55,8 @@ export interface Socket {
   readonly bufferedBytes: number;
   /** Bytes received of an incomplete message. */
   readonly partialBytes: number;
+  /** True while bytes that have arrived wait for a turn of this side. Default: they never do. */
+  readonly isBehind?: boolean | undefined;
   /** Starts to call the handlers of `events`. Call it once. */
   start(events: SocketEvents): void;
   /** Sends a binary message and takes over its memory. */
@@ -149,7 +151,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     const stream = this;
     this.#account = options.openAccount?.({
       get isWaitingForPeer() {
-        return stream.#reading && stream.#socket.partialBytes > 0;
+        const { partialBytes, isBehind } = stream.#socket;
+        return stream.#reading && isBehind !== true && partialBytes > 0;
       },
       get unreportedBytes() {
         return stream.#socket.bufferedBytes + (stream.#receiver?.queuedBytes ?? 0);

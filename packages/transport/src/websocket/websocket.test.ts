@@ -351,6 +351,19 @@ describe("large requests over a WebSocket", () => {
     await served.closed;
   });
 
+  test("do not count as stalled while they wait for their turn", async () => {
+    const checks = slowChecks();
+    await using server = await serving({ codecs: checks.codecs, stalledMessageMs: 20 });
+    const { socket, open, closed } = bare(server);
+    await open;
+    const served = record(await server.next());
+    sendInFrames(socket, bytesOf(stepRequest(3_000_000)), 3);
+    await Promise.race([served.seen("message"), served.closed]);
+    expect(served.messages.map((message) => message.case)).toEqual(["step"]);
+    socket.terminate();
+    await closed;
+  });
+
   test("of a client that leaves while they are checked are dropped", async () => {
     const checks = slowChecks();
     await using server = await serving({ codecs: checks.codecs });

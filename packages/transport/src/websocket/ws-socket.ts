@@ -132,7 +132,8 @@ export function wsSocket(options: WsSocketOptions): Socket {
       return;
     }
     willReadOn = true;
-    if (turns === undefined || !(reader.isChecking || turns.share.isOver)) {
+    const mayCheck = reader.isChecking || reader.heldBytes >= largeBytes;
+    if (turns === undefined || !(mayCheck || turns.share.isOver)) {
       later(readOn);
       return;
     }
@@ -211,6 +212,9 @@ export function wsSocket(options: WsSocketOptions): Socket {
     get bufferedBytes() {
       return webSocket.bufferedAmount + frames.bytes;
     },
+    get isBehind() {
+      return reader.isBehind || messages?.isChecking === true;
+    },
     get partialBytes() {
       return reader.partialBytes + (messages?.bytes ?? 0);
     },
@@ -263,6 +267,12 @@ export function wsSocket(options: WsSocketOptions): Socket {
     },
     close(code, reason) {
       reader.drop();
+      if (messages?.isChecking === true) {
+        messages.close();
+        if (!isPaused) {
+          goOnReading(); // So that the peer's close is read.
+        }
+      }
       webSocket.close(code, reason);
     },
     terminateSoon: () => terminateSoon(webSocket),
