@@ -37,12 +37,13 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   transport: {
     internal: [],
     limits: ["internal"],
+    assembly: [],
     stream: ["limits", "internal"],
-    http2: ["stream", "limits", "internal"],
-    websocket: ["stream", "limits", "internal"],
+    http2: ["assembly", "stream", "limits", "internal"],
+    websocket: ["assembly", "stream", "limits", "internal"],
     connect: ["stream", "limits", "internal"],
-    open: ["connect", "websocket", "http2", "stream", "limits", "internal"],
-    listen: ["connect", "websocket", "http2", "stream", "limits", "internal"],
+    open: ["connect", "websocket", "http2", "assembly", "stream", "limits", "internal"],
+    listen: ["connect", "websocket", "http2", "assembly", "stream", "limits", "internal"],
     relay: ["open", "websocket", "stream", "limits", "internal"],
   },
   server: {
