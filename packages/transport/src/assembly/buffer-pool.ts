@@ -3,7 +3,8 @@
 const stepBytes = 8 * 1024;
 
 /**
- * Buffers for large outgoing messages. Each is reused once its message is written.
+ * Buffers for large outgoing messages, each reused once its message is written, and for the first bytes of large messages
+ * that arrive (`Parts`).
  *
  * A large buffer is cheap to fill but expensive to allocate: it needs fresh pages from the kernel, and every 64 MB of
  * new buffers cause a major garbage collection. Without the pool a server that sends observations of 214 KB needs about
