@@ -110,13 +110,16 @@ test.each([
 });
 
 test("a call that answers before it reads its requests receives them all", async () => {
-  const waits = Promise.withResolvers<void>();
+  let read = () => {};
+  const mayRead = new Promise<void>((resolve) => {
+    read = resolve;
+  });
   await using server = await serving({
     routes: (router) =>
       router.service(ServerReflection, {
         async *serverReflectionInfo(requests) {
           yield {};
-          await waits.promise;
+          await mayRead;
           for await (const { host } of requests) {
             yield { validHost: host };
           }
@@ -135,7 +138,7 @@ test("a call that answers before it reads its requests receives them all", async
   for await (const { validHost } of client.serverReflectionInfo(requests())) {
     hosts.push(validHost);
     if (hosts.length === 1) {
-      setTimeout(waits.resolve, 100);
+      setTimeout(() => read(), 100);
     }
   }
   expect(hosts).toEqual(["", "a", "b"]);
