@@ -2,9 +2,14 @@
 /** A matchmaker for dm_env_rpc: groups tickets into matches, and creates, resets and destroys their worlds. */
 
 export { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
-export type { AllocatableServer, ServerAllocator } from "./allocator.ts";
 export type { Evaluate, Proposal } from "./director/context.ts";
-export type { MatchmakerEvent } from "./events.ts";
+export type { AllocatableServer, ServerAllocator } from "./fleet/allocator.ts";
+export {
+  type NetworkServersOptions,
+  networkServers,
+  type ServerTarget,
+  type WorldServers,
+} from "./fleet/world-servers.ts";
 export { byCount } from "./functions/by-count.ts";
 export type {
   MatchContext,
@@ -27,6 +32,7 @@ export {
   type MatchmakerCounts,
   type MatchmakerOptions,
 } from "./matchmaker.ts";
+export type { MatchmakerEvent } from "./model/events.ts";
 export type {
   Kind,
   Labels,
@@ -36,14 +42,14 @@ export type {
   SearchFields,
   TicketExtension,
   TicketState,
-} from "./model.ts";
+} from "./model/model.ts";
+export { defaultSettings, type MatchmakerSettings } from "./model/settings.ts";
 export {
   type MatchmakerServer,
   type ServeMatchmakerOptions,
   serveMatchmaker,
 } from "./serve-matchmaker.ts";
 export type { AuthorizeCall, Caller, CallerRole } from "./services/authorize.ts";
-export { defaultSettings, type MatchmakerSettings } from "./settings.ts";
 export { type MemoryStoreOptions, memoryStore } from "./store/memory-store.ts";
 export {
   type Change,
@@ -60,9 +66,3 @@ export {
   type StoreErrorReason,
 } from "./store/store.ts";
 export { generateSigningKey, type SigningKey, signingKeyFromPem } from "./tokens/keys.ts";
-export {
-  type NetworkServersOptions,
-  networkServers,
-  type ServerTarget,
-  type WorldServers,
-} from "./world-servers.ts";

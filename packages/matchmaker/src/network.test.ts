@@ -14,7 +14,7 @@ import { pairs } from "../testing/pairs.ts";
 import { serveSilence } from "../testing/silent-server.ts";
 import { counting, serveCounting } from "../testing/world-server.ts";
 import { joinMatch, matchmakerClient } from "./client/index.ts";
-import type { MatchmakerEvent } from "./events.ts";
+import type { MatchmakerEvent } from "./model/events.ts";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
 import { tokenIssuer } from "./tokens/issuer.ts";
 import { generateSigningKey } from "./tokens/keys.ts";

@@ -4,8 +4,8 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { isLoopback, type ListenOptions, type ListenTls, listen } from "@dm-env-rpc/transport";
 import { readPageFiles } from "@dm-env-rpc/transport/internal/page-files";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "./matchmaker.ts";
+import { settingsFrom } from "./model/settings.ts";
 import { maxOpenCalls } from "./services/limits/admission.ts";
-import { settingsFrom } from "./settings.ts";
 
 /** Options of `serveMatchmaker`. */
 export interface ServeMatchmakerOptions extends MatchmakerOptions {

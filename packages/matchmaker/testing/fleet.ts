@@ -19,9 +19,9 @@ import {
   WorldPolicySchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
-import type { MatchmakerEvent } from "../src/events.ts";
 import { createMatchmaker, type Matchmaker, type MatchmakerOptions } from "../src/matchmaker.ts";
-import type { MatchmakerSettings } from "../src/settings.ts";
+import type { MatchmakerEvent } from "../src/model/events.ts";
+import type { MatchmakerSettings } from "../src/model/settings.ts";
 import { memoryStore } from "../src/store/memory-store.ts";
 import type { Store } from "../src/store/store.ts";
 import { tokenVerifier } from "../src/tokens/verifier.ts";

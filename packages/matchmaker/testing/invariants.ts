@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Kind, Records } from "../src/model.ts";
+import type { Kind, Records } from "../src/model/model.ts";
 import type { Position, Store } from "../src/store/store.ts";
 import type { SimulatedServers } from "./simulated-servers.ts";
 

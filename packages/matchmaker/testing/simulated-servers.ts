@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { ServerTarget, WorldServers } from "../src/world-servers.ts";
+import type { ServerTarget, WorldServers } from "../src/fleet/world-servers.ts";
 
 /** A world of a simulated server. */
 export interface SimulatedWorld {

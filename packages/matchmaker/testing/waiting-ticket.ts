@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Ticket } from "../src/model.ts";
+import type { Ticket } from "../src/model/model.ts";
 import { startMs } from "./start-ms.ts";
 
 /** Returns a waiting ticket that any profile may match, with the fields of `more` instead of the defaults. */

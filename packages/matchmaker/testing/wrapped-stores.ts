@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Kind, Records } from "../src/model.ts";
+import type { Kind, Records } from "../src/model/model.ts";
 import { type Change, type Store, StoreError } from "../src/store/store.ts";
 
 type Wrapped = "commit" | "read" | "changes" | "acquire" | "renew";

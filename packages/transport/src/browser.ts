@@ -5,7 +5,7 @@
  */
 
 export { peerOfCall } from "./connect/connect-stream.ts";
-export { maxTimeoutMs } from "./internal/time-source.ts";
+export { maxTimeoutMs } from "./internal/time/time-source.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
 export { type ListenLimits, ListenLimitTable } from "./limits/listen-limits.ts";
 export type { ByteCall, ByteStream } from "./listen/listen-options.ts";

@@ -2,7 +2,7 @@
 /** Process streams over HTTP/2, WebSockets and in memory, for servers and for clients. */
 
 export { peerOfCall } from "./connect/connect-stream.ts";
-export { maxTimeoutMs } from "./internal/time-source.ts";
+export { maxTimeoutMs } from "./internal/time/time-source.ts";
 export { type Limit, type LimitsOf, readLimits } from "./limits/limit-table.ts";
 export { type ListenLimits, ListenLimitTable } from "./limits/listen-limits.ts";
 export { listen } from "./listen/listen.ts";

@@ -43,7 +43,7 @@ it("every file that ARCHITECTURE.md names exists", () => {
 /** The code of each class and interface of the road. */
 const codeOf = new Map(
   globSync(
-    ["packages/server/src/{definition,engine,session}/*.ts", "packages/transport/src/*/*.ts"],
+    ["packages/server/src/{definition,engine,session}/*.ts", "packages/transport/src/**/*.ts"],
     {
       cwd: root,
       exclude: (path) => path.endsWith(".test.ts"),

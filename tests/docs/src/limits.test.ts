@@ -35,7 +35,7 @@ it.each([
     paths: ["packages/transport/src/limits/listen-limits.ts", "packages/relay/src/limits.ts"],
     defaults: defaultRelayLimits,
   },
-  { paths: ["packages/matchmaker/src/settings.ts"], defaults: defaultSettings },
+  { paths: ["packages/matchmaker/src/model/settings.ts"], defaults: defaultSettings },
 ])("the docstrings of $paths tell the defaults", ({ paths, defaults }) => {
   const fields = paths
     .map((path) => readFileSync(root + path, "utf8"))

@@ -7,7 +7,7 @@ import {
   systemTime,
   type TimeSource,
 } from "@dm-env-rpc/transport/internal";
-import type { ServerAllocator } from "../allocator.ts";
+import type { ServerAllocator } from "../fleet/allocator.ts";
 import { type PostOptions, postJson } from "./post-json.ts";
 
 /** Options of `agonesAllocator`. */

@@ -20,7 +20,7 @@ import {
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { fromCallError } from "@dm-env-rpc/transport/internal";
-import { Callers, type CallersOptions } from "../callers.ts";
+import { Callers, type CallersOptions } from "../calls/callers.ts";
 import { type Call, help, parseCommand } from "./options.ts";
 import { age, Table } from "./table.ts";
 

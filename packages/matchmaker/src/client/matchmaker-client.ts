@@ -20,9 +20,15 @@ import {
   toConnectError,
 } from "@dm-env-rpc/transport/internal";
 import { traceMetadata } from "@dm-env-rpc/transport/internal/tracing";
-import { Callers, type CallersOptions, isTransient, retryAfterMs, retryMs } from "../callers.ts";
-import { milliseconds } from "../durations.ts";
-import type { TicketState } from "../model.ts";
+import {
+  Callers,
+  type CallersOptions,
+  isTransient,
+  retryAfterMs,
+  retryMs,
+} from "../calls/callers.ts";
+import { milliseconds } from "../model/durations.ts";
+import type { TicketState } from "../model/model.ts";
 
 /** Request of an agent, or of a party of agents, for a match. */
 export interface TicketInit {

@@ -3,10 +3,10 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { startMs } from "../../testing/start-ms.ts";
 import { waitingTicket } from "../../testing/waiting-ticket.ts";
-import type { MatchmakerEvent } from "../events.ts";
-import { put, Replica, remove } from "../replica.ts";
+import type { MatchmakerEvent } from "../model/events.ts";
+import { put, Replica, remove } from "../replica/replica.ts";
+import { TicketEnds } from "../replica/ticket-ends.ts";
 import { memoryStore } from "../store/memory-store.ts";
-import { TicketEnds } from "../ticket-ends.ts";
 import { change, commit } from "./context.ts";
 
 /** A leader's replica of a store in memory, and the replica of another matchmaker. */

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
 
-import type { ServerAllocator } from "../allocator.ts";
-import type { Emit } from "../events.ts";
+import type { ServerAllocator } from "../fleet/allocator.ts";
+import type { WorldServers } from "../fleet/world-servers.ts";
 import type { MatchProposal } from "../functions/match-function.ts";
-import type { ServerRecord } from "../model.ts";
-import type { Replica } from "../replica.ts";
-import type { MatchmakerSettings } from "../settings.ts";
+import type { Emit } from "../model/events.ts";
+import type { ServerRecord } from "../model/model.ts";
+import type { MatchmakerSettings } from "../model/settings.ts";
+import type { Replica } from "../replica/replica.ts";
+import type { TicketEnds } from "../replica/ticket-ends.ts";
 import type { Change, Lease } from "../store/store.ts";
 import { StoreError } from "../store/store.ts";
-import type { TicketEnds } from "../ticket-ends.ts";
 import type { TokenIssuer } from "../tokens/issuer.ts";
-import type { WorldServers } from "../world-servers.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
 
 /** A match that a function proposed for a profile. */

@@ -5,7 +5,7 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { eventsOf, Fleet, playedMatch, profile } from "../../testing/fleet.ts";
 import { startMs } from "../../testing/start-ms.ts";
-import { hasEnded } from "../model.ts";
+import { hasEnded } from "../model/model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { type Store, StoreError } from "../store/store.ts";
 

@@ -5,8 +5,8 @@ import { describe, expect, it } from "vitest";
 import { callsOf, eventsOf, Fleet, profile } from "../../testing/fleet.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { outageError, sharedStore, wrappedStore, written } from "../../testing/wrapped-stores.ts";
-import type { MatchmakerEvent } from "../events.ts";
-import type { Ticket, World } from "../model.ts";
+import type { MatchmakerEvent } from "../model/events.ts";
+import type { Ticket, World } from "../model/model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { type Change, type Store, StoreError } from "../store/store.ts";
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import type { Ticket } from "../model.ts";
-import { put, remove } from "../replica.ts";
-import type { MatchmakerSettings } from "../settings.ts";
+import type { Ticket } from "../model/model.ts";
+import type { MatchmakerSettings } from "../model/settings.ts";
+import { put, remove } from "../replica/replica.ts";
 import type { Change } from "../store/store.ts";
 import { commit, type DirectorContext } from "./context.ts";
 import { ended } from "./outcomes.ts";

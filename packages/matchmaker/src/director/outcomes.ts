@@ -6,9 +6,9 @@ import {
   type Reason,
   type Ticket,
   type World,
-} from "../model.ts";
-import { type Profile, policyWithoutProfile, type WorldPolicy } from "../profile.ts";
-import { put, type Replica, remove } from "../replica.ts";
+} from "../model/model.ts";
+import { type Profile, policyWithoutProfile, type WorldPolicy } from "../profiles/profile.ts";
+import { put, type Replica, remove } from "../replica/replica.ts";
 import type { Change, Stored } from "../store/store.ts";
 import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";

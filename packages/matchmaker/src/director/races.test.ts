@@ -8,7 +8,7 @@ import { recordsOf } from "../../testing/invariants.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
 import { startMs } from "../../testing/start-ms.ts";
 import { written } from "../../testing/wrapped-stores.ts";
-import type { World } from "../model.ts";
+import type { World } from "../model/model.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { Change, CommitResult, Store } from "../store/store.ts";
 

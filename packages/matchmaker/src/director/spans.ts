@@ -2,7 +2,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { parseAddress } from "@dm-env-rpc/transport";
 import { type TraceSpan, tracerOf } from "@dm-env-rpc/transport/internal/tracing";
-import type { Match, ServerRecord, Ticket } from "../model.ts";
+import type { Match, ServerRecord, Ticket } from "../model/model.ts";
 
 const startSpan = tracerOf("@dm-env-rpc/matchmaker");
 

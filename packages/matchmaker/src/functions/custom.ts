@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { shorten } from "@dm-env-rpc/transport/internal";
-import { invalid } from "../errors.ts";
+import { invalid } from "../errors/errors.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";
 
 /** Reads `custom` of a profile: a function of the matchmaker's option `functions`. */

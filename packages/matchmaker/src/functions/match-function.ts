@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { MatchData, SearchFields, TicketExtension } from "../model.ts";
+import type { MatchData, SearchFields, TicketExtension } from "../model/model.ts";
 
 /** A waiting ticket. */
 export interface WaitingTicket {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { MatchFunctionSchema, type MatchProfile } from "@dm-env-rpc/protocol/matchmaker";
-import { invalid } from "../errors.ts";
+import { invalid } from "../errors/errors.ts";
 import { readByCount } from "./by-count.ts";
 import { readCustom } from "./custom.ts";
 import type {

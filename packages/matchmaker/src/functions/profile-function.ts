@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MatchProfile, MatchFunction as ProfileChoice } from "@dm-env-rpc/protocol/matchmaker";
-import { invalid } from "../errors.ts";
+import { invalid } from "../errors/errors.ts";
 import type { MatchContext, MatchFunction, MatchProposal } from "./match-function.ts";
 
 /** Result of a custom match function: proposed matches, which may be found asynchronously. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { invalid } from "../errors.ts";
-import { countBefore, visitEdited } from "../sorted-list.ts";
+import { invalid } from "../errors/errors.ts";
+import { countBefore, visitEdited } from "../model/sorted-list.ts";
 import {
   allTickets,
   byTurn,

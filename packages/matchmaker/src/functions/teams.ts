@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { shorten } from "@dm-env-rpc/transport/internal";
-import { invalid } from "../errors.ts";
+import { invalid } from "../errors/errors.ts";
 import type { MatchFunction, WaitingTicket } from "./match-function.ts";
 import { areSolos, PartyQueue } from "./parties.ts";
 import { checkCount, type FunctionReader } from "./profile-function.ts";

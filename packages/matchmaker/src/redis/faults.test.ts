@@ -26,9 +26,9 @@ import { cuttableLine } from "../../testing/cuttable-line.ts";
 import { profile, reports as reportsOf } from "../../testing/fleet.ts";
 import { SimulatedServer, SimulatedServers } from "../../testing/simulated-servers.ts";
 import { Leadership } from "../director/leadership.ts";
-import type { MatchmakerEvent } from "../events.ts";
 import { createMatchmaker, type Matchmaker } from "../matchmaker.ts";
-import { put, Replica } from "../replica.ts";
+import type { MatchmakerEvent } from "../model/events.ts";
+import { put, Replica } from "../replica/replica.ts";
 import { type Change, isStoreError } from "../store/store.ts";
 import { redisStore } from "./redis-store.ts";
 

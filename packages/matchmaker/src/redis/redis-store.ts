@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { OpenTls } from "@dm-env-rpc/transport";
 import { systemTime, type TimeSource } from "@dm-env-rpc/transport/internal";
-import type { Kind } from "../model.ts";
+import type { Kind } from "../model/model.ts";
 import {
   type Change,
   type Changes,

@@ -3,7 +3,7 @@
  * Matchmaking for environment servers: registers a server, reports its worlds and admits assigned
  * agents.
  */
-export type { CallersOptions } from "../callers.ts";
+export type { CallersOptions } from "../calls/callers.ts";
 export type { JoinClaims } from "../tokens/verifier.ts";
 export {
   type Registration,

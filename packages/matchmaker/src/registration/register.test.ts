@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { address, leaseMs, Registry } from "../../testing/registry.ts";
 import { startMs } from "../../testing/start-ms.ts";
-import { takenId } from "../taken-id.ts";
+import { takenId } from "../errors/taken-id.ts";
 import { tokenIssuer } from "../tokens/issuer.ts";
 import { generateSigningKey } from "../tokens/keys.ts";
 import { register, type ServedWorld } from "./register.ts";

@@ -9,9 +9,9 @@ import {
   type TimeSource,
   toError,
 } from "@dm-env-rpc/transport/internal";
-import { Callers, type CallersOptions, isTransient, retryMs } from "../callers.ts";
-import { milliseconds } from "../durations.ts";
-import { isTakenId } from "../taken-id.ts";
+import { Callers, type CallersOptions, isTransient, retryMs } from "../calls/callers.ts";
+import { isTakenId } from "../errors/taken-id.ts";
+import { milliseconds } from "../model/durations.ts";
 import { PublicKeys } from "../tokens/public-keys.ts";
 import { tokenVerifier } from "../tokens/verifier.ts";
 import { eventLoopMeter } from "./load-meter.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import type { MatchDatum } from "../model.ts";
+import type { MatchDatum } from "../model/model.ts";
 import type { JoinClaims, TokenVerifier } from "../tokens/verifier.ts";
 import { ExpiringKeys } from "./expiring-keys.ts";
 

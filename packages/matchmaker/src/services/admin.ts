@@ -10,13 +10,13 @@ import {
   WatchResponseSchema,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { checkProfile } from "../check-profile.ts";
 import type { MatchIndex } from "../director/indexes/match-index.ts";
-import { invalid, notFound } from "../errors.ts";
+import { invalid, notFound } from "../errors/errors.ts";
 import type { MatchFunctions } from "../functions/profile-function.ts";
-import type { Kind, Records } from "../model.ts";
-import { profileMessage, profileRecord } from "../profile.ts";
-import { put, type ReplicaChange, remove } from "../replica.ts";
+import type { Kind, Records } from "../model/model.ts";
+import { checkProfile } from "../profiles/check-profile.ts";
+import { profileMessage, profileRecord } from "../profiles/profile.ts";
+import { put, type ReplicaChange, remove } from "../replica/replica.ts";
 import type { ServiceContext } from "./frontend.ts";
 import {
   backfillMessage,

@@ -3,7 +3,7 @@ import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/conne
 import { AdminService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { peerOfCall } from "@dm-env-rpc/transport";
 import { fromCallError, shorten } from "@dm-env-rpc/transport/internal";
-import type { Emit } from "../events.ts";
+import type { Emit } from "../model/events.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 
 /**

@@ -13,9 +13,9 @@ import {
 import { describe, expect, it } from "vitest";
 import { Fleet, profile } from "../../testing/fleet.ts";
 import { MatchIndex } from "../director/indexes/match-index.ts";
-import { profileRecord } from "../profile.ts";
-import { put, Replica } from "../replica.ts";
-import { defaultSettings } from "../settings.ts";
+import { defaultSettings } from "../model/settings.ts";
+import { profileRecord } from "../profiles/profile.ts";
+import { put, Replica } from "../replica/replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { adminService } from "./admin.ts";
 

@@ -3,8 +3,8 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { peerOfCall } from "@dm-env-rpc/transport";
 import { fromConnectError } from "@dm-env-rpc/transport/internal";
 import { clientOf, tracerOf } from "@dm-env-rpc/transport/internal/tracing";
-import { toConnectError } from "../errors.ts";
-import type { Ticket } from "../model.ts";
+import { toConnectError } from "../errors/errors.ts";
+import type { Ticket } from "../model/model.ts";
 
 const startSpan = tracerOf("@dm-env-rpc/matchmaker");
 

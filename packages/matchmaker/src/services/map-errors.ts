@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { toError } from "@dm-env-rpc/transport/internal";
-import { isInternal, toConnectError } from "../errors.ts";
-import type { Emit } from "../events.ts";
+import { isInternal, toConnectError } from "../errors/errors.ts";
+import type { Emit } from "../model/events.ts";
 import { mapStreamErrors } from "./stream-errors.ts";
 
 /**

@@ -16,8 +16,8 @@ import {
   TicketState,
 } from "@dm-env-rpc/protocol/matchmaker";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
-import type * as model from "../model.ts";
-import type { Replica } from "../replica.ts";
+import type * as model from "../model/model.ts";
+import type { Replica } from "../replica/replica.ts";
 import type { QueuePosition } from "./positions.ts";
 
 /** The wire values of ticket states. */

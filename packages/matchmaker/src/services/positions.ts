@@ -2,9 +2,9 @@
 import type { AgeOrder } from "../director/indexes/age-order.ts";
 import type { MatchIndex } from "../director/indexes/match-index.ts";
 import { byTurn, type WaitingTicket } from "../functions/match-function.ts";
-import type { Ticket } from "../model.ts";
-import type { Replica, ReplicaChange } from "../replica.ts";
-import { countBefore } from "../sorted-list.ts";
+import type { Ticket } from "../model/model.ts";
+import { countBefore } from "../model/sorted-list.ts";
+import type { Replica, ReplicaChange } from "../replica/replica.ts";
 
 /** The place of a waiting ticket among the others. */
 export interface QueuePosition {

@@ -9,9 +9,9 @@ import { startMs } from "../../testing/start-ms.ts";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
 import { waitingTicket } from "../../testing/waiting-ticket.ts";
 import { sharedStore, storeWithOutage } from "../../testing/wrapped-stores.ts";
-import type { Ticket as TicketRecord } from "../model.ts";
-import { put, Replica, remove } from "../replica.ts";
-import { settingsFrom } from "../settings.ts";
+import type { Ticket as TicketRecord } from "../model/model.ts";
+import { settingsFrom } from "../model/settings.ts";
+import { put, Replica, remove } from "../replica/replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { Presence } from "./presence.ts";
 

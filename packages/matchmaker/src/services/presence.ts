@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Counts, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
-import type { Emit } from "../events.ts";
-import { hasEnded, type Ticket } from "../model.ts";
-import { put, type Replica } from "../replica.ts";
-import type { MatchmakerSettings } from "../settings.ts";
+import type { Emit } from "../model/events.ts";
+import { hasEnded, type Ticket } from "../model/model.ts";
+import type { MatchmakerSettings } from "../model/settings.ts";
+import { put, type Replica } from "../replica/replica.ts";
 import type { Change } from "../store/store.ts";
 
 /** Time for which changes of followed tickets are collected, to be committed together. */

@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { as, byName, refused } from "../../testing/callers.ts";
 import { eventsOf, Fleet } from "../../testing/fleet.ts";
 import { storeWithOutage } from "../../testing/wrapped-stores.ts";
-import type { MatchmakerEvent } from "../events.ts";
+import type { MatchmakerEvent } from "../model/events.ts";
 import { serveMatchmaker } from "../serve-matchmaker.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import type { AuthorizeCall } from "./authorize.ts";

@@ -2,8 +2,8 @@
 import type { ContextValues, HandlerContext, Interceptor } from "@connectrpc/connect";
 import { type ListenOptions, type Peer, peerOfCall } from "@dm-env-rpc/transport";
 import { fromCallError, RefusalCounts } from "@dm-env-rpc/transport/internal";
-import type { Emit } from "../events.ts";
-import { defaultSettings } from "../settings.ts";
+import type { Emit } from "../model/events.ts";
+import { defaultSettings } from "../model/settings.ts";
 import { nameOf } from "./audit.ts";
 import { type Caller, callerOf } from "./authorize.ts";
 import { mapStreamErrors } from "./stream-errors.ts";

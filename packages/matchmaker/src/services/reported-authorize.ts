@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { pause, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
-import type { Emit } from "../events.ts";
+import type { Emit } from "../model/events.ts";
 import { type AuthorizeCall, callerFrom } from "./authorize.ts";
 
 /** Options of `reportedAuthorize`. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { expect, it } from "vitest";
-import type { ServerRecord } from "../model.ts";
-import { put, Replica, remove } from "../replica.ts";
+import type { ServerRecord } from "../model/model.ts";
+import { put, Replica, remove } from "../replica/replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { ServerAddresses } from "./server-addresses.ts";
 

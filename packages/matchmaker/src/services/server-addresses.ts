@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { parseAddress } from "@dm-env-rpc/transport";
-import type { ServerRecord } from "../model.ts";
-import type { Replica } from "../replica.ts";
+import type { ServerRecord } from "../model/model.ts";
+import type { Replica } from "../replica/replica.ts";
 
 /** Registered servers by the canonical form of their address. */
 export class ServerAddresses {

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { as, refused } from "../../testing/callers.ts";
 import { Fleet } from "../../testing/fleet.ts";
 import { SimulatedServer } from "../../testing/simulated-servers.ts";
-import { defaultSettings, type MatchmakerSettings } from "../settings.ts";
-import { isTakenId } from "../taken-id.ts";
+import { isTakenId } from "../errors/taken-id.ts";
+import { defaultSettings, type MatchmakerSettings } from "../model/settings.ts";
 import type { AuthorizeCall } from "./authorize.ts";
 
 const offer = { capacity: { maxWorlds: 10, maxAgents: 20 }, worldTypes: ["gridworld"] };

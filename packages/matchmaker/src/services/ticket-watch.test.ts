@@ -5,7 +5,7 @@ import { type ManualTime, manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { startMs } from "../../testing/start-ms.ts";
 import { waitingTicket } from "../../testing/waiting-ticket.ts";
-import { put, Replica, remove } from "../replica.ts";
+import { put, Replica, remove } from "../replica/replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { TicketWatch } from "./ticket-watch.ts";
 

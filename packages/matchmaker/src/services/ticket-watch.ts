@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TimeSource } from "@dm-env-rpc/transport/internal";
-import type { Ticket } from "../model.ts";
-import type { Replica } from "../replica.ts";
+import type { Ticket } from "../model/model.ts";
+import type { Replica } from "../replica/replica.ts";
 
 /** Watches of tickets. */
 export class TicketWatch {

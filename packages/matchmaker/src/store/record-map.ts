@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Kind } from "../model.ts";
+import type { Kind } from "../model/model.ts";
 
 /** Kind and id of a record. */
 export interface RecordKey {

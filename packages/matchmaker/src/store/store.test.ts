@@ -2,7 +2,7 @@
 import { sayWhetherRedis } from "@dm-env-rpc/tests-processes";
 import { afterAll, describe, expect, it } from "vitest";
 import { stopStores, storeKinds } from "../../testing/stores.ts";
-import type { Secret } from "../model.ts";
+import type { Secret } from "../model/model.ts";
 import { type Change, type Changes, isStoreError, type Store } from "./store.ts";
 
 sayWhetherRedis();

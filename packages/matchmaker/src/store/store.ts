@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Kind, Records } from "../model.ts";
+import type { Kind, Records } from "../model/model.ts";
 import { type RecordKey, RecordMap } from "./record-map.ts";
 
 export type { RecordKey } from "./record-map.ts";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { createPrivateKey, sign } from "node:crypto";
-import type { Part } from "../model.ts";
+import type { Part } from "../model/model.ts";
 import { algorithm, type SigningKey } from "./keys.ts";
 import { issuerName } from "./verifier.ts";
 

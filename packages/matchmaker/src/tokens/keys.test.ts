@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { put, Replica } from "../replica.ts";
+import { put, Replica } from "../replica/replica.ts";
 import { memoryStore } from "../store/memory-store.ts";
 import { generateSigningKey, SharedKeys, type SigningKey, signingKeyFromPem } from "./keys.ts";
 

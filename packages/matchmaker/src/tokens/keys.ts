@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { exportJWK, generateKeyPair, importPKCS8, type JWK } from "jose";
-import type { Secret } from "../model.ts";
-import { put, type Replica } from "../replica.ts";
+import type { Secret } from "../model/model.ts";
+import { put, type Replica } from "../replica/replica.ts";
 
 /** Ed25519. */
 export const algorithm = "EdDSA";

@@ -3,7 +3,7 @@
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, shorten } from "@dm-env-rpc/transport/internal";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from "jose";
-import type { Part } from "../model.ts";
+import type { Part } from "../model/model.ts";
 import { algorithm } from "./keys.ts";
 import { type EarlierKeys, maxEarlierKeys } from "./public-keys.ts";
 

@@ -9,8 +9,9 @@ import type {
 } from "@dm-env-rpc/tensor-codec/wire";
 import { checkedBytes } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
+import { checkInTurns } from "../assembly/check-in-turns.ts";
 import { prefixBytes } from "../internal/envelope.ts";
-import type { CheckTurns } from "../internal/thread-share.ts";
+import type { CheckTurns } from "../internal/turns/thread-share.ts";
 import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
 import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import {
@@ -690,19 +691,9 @@ export abstract class Http2MessageStream<
     });
   }
 
-  /** Checks an inflated message, if it is large in several turns, and delivers it or its refusal. */
+  /** Checks an inflated message, in several turns if it is large, and delivers it or its refusal. */
   #checkInflated(inflated: Buffer, finished: () => void): void {
-    const { length } = inflated;
-    const check = length > checkedBytes ? this.#arriving?.(length) : undefined;
-    let at = 0;
-    const goOn = (): void => {
-      const end = Math.min(at + checkedBytes, length);
-      const refusal = this.discarding ? undefined : check?.add(inflated, at, end);
-      at = end;
-      if (check !== undefined && refusal === undefined && at < length && !this.discarding) {
-        this.#later(goOn);
-        return;
-      }
+    const onChecked = (refusal: Malformed | undefined): void => {
       finished();
       this.#inflating = false;
       if (!this.discarding) {
@@ -711,25 +702,14 @@ export abstract class Http2MessageStream<
         this.#deliver();
       }
     };
+    const { length } = inflated;
+    const check = length > checkedBytes ? this.#arriving?.(length) : undefined;
     if (check === undefined) {
-      goOn();
+      onChecked(undefined);
     } else {
-      this.#later(goOn);
+      const isDropped = (): boolean => this.discarding;
+      checkInTurns({ message: inflated, check, turns: this.#turns, isDropped, onChecked });
     }
-  }
-
-  /** Calls a task that checks a part of a large message, in a later turn. */
-  #later(task: () => void): void {
-    if (this.#turns === undefined) {
-      setImmediate(task);
-      return;
-    }
-    const { share, key } = this.#turns;
-    share.count();
-    share.wait(key, () => {
-      task();
-      share.count();
-    });
   }
 
   /** Called after each write, because node:http2 emits "drain" only if 64 KiB or more were waiting. */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { later } from "../internal/later.ts";
-import { networkOf } from "../internal/network-of.ts";
-import { Queue } from "../internal/queue.ts";
-import { RefusalCounts } from "../internal/refusal-counts.ts";
+import { RefusalCounts } from "../internal/counts/refusal-counts.ts";
+import { later } from "../internal/turns/later.ts";
+import { networkOf } from "../internal/turns/network-of.ts";
+import { Queue } from "../internal/turns/queue.ts";
 import type { ListenLimits } from "./listen-limits.ts";
 
 // Undelivered bytes are counted in two ways. Streams report the bytes that they hold themselves. Surveys, which a timer

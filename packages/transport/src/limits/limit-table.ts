@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { maxTimeoutMs } from "../internal/time-source.ts";
+import { maxTimeoutMs } from "../internal/time/time-source.ts";
 
 /**
  * A limit in a table of limits. A table is a class with a field for each limit. The docstring of a field describes what

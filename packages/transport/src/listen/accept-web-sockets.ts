@@ -5,10 +5,10 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Arriving } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
+import type { NetworkCounts } from "../internal/counts/network-counts.ts";
 import { toError } from "../internal/index.ts";
-import type { NetworkCounts } from "../internal/network-counts.ts";
-import { turnKeyOf } from "../internal/network-turns.ts";
-import type { ThreadShare } from "../internal/thread-share.ts";
+import { turnKeyOf } from "../internal/turns/network-turns.ts";
+import type { ThreadShare } from "../internal/turns/thread-share.ts";
 import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
@@ -24,8 +24,8 @@ import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
 import { isTooLarge, PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
 import type { OriginCheck } from "./cors.ts";
 import type { WebSocketRoute } from "./listen-options.ts";
-import { type HttpPeer, metadataOf } from "./process-call.ts";
-import { refusedOrigin, unknownPath } from "./refusals.ts";
+import { type HttpPeer, metadataOf } from "./requests/process-call.ts";
+import { refusedOrigin, unknownPath } from "./requests/refusals.ts";
 
 /** Options of `acceptWebSockets`. */
 export interface WebSocketOptions {

@@ -6,7 +6,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { prefixBytes } from "../internal/envelope.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { ByteCall } from "./listen-options.ts";
-import type { RequestBytes } from "./request-bytes.ts";
+import type { RequestBytes } from "./requests/request-bytes.ts";
 
 /** The HTTP request and response of a call that a `ByteStream` (a function that sends encoded responses) answers. */
 export interface ByteExchange extends ByteCall {

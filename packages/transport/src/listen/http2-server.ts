@@ -13,7 +13,7 @@ import { toError } from "../internal/index.ts";
 import { maxSessionMemoryMb, windowBytes } from "../limits/limits.ts";
 import { joinHostPort } from "../stream/address.ts";
 import { checkedCertificates } from "../stream/certificates.ts";
-import type { ConnectionGate } from "./connection-gate.ts";
+import type { ConnectionGate } from "./connections/connection-gate.ts";
 import type { ListenTls } from "./listen-options.ts";
 
 /** Maximum time for a TLS handshake, and for the first bytes of a connection in plain text, in ms. */

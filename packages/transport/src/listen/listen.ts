@@ -6,21 +6,26 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { createArrivingRequestCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { createProcessHandler } from "../connect/connect-stream.ts";
 import { GrpcServerStream } from "../http2/grpc-server-stream.ts";
-import { maxTimeoutMs } from "../internal/time-source.ts";
+import { maxTimeoutMs } from "../internal/time/time-source.ts";
 import { type ListenLimits, listenLimits } from "../limits/listen-limits.ts";
 import { joinHostPort, parseAddress, socketPath } from "../stream/address.ts";
 import { defaultCodecs } from "../stream/call-codecs.ts";
 import { jsonResponses, requestOfJson } from "../stream/json-messages.ts";
-import { openCallAccount } from "./call-bytes.ts";
+import { type ServerConnection, ServerConnections } from "./connections/server-connections.ts";
 import { corsHeaders } from "./cors.ts";
-import { Http1Connections } from "./http1-connections.ts";
+import { Http1Connections } from "./http1/http1-connections.ts";
 import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
-import { peerOf, peerOfSocket, processProtocolOf } from "./process-call.ts";
-import { refuseCall, refuseForNow, refuseOrigin, unsupportedEncoding } from "./refusals.ts";
+import { openCallAccount } from "./requests/call-bytes.ts";
+import { peerOf, peerOfSocket, processProtocolOf } from "./requests/process-call.ts";
+import {
+  refuseCall,
+  refuseForNow,
+  refuseOrigin,
+  unsupportedEncoding,
+} from "./requests/refusals.ts";
 import type { Routes } from "./routes.ts";
-import { type ServerConnection, ServerConnections } from "./server-connections.ts";
 import { type SharedState, shareState } from "./shared-state.ts";
 
 const defaultHost = "127.0.0.1";

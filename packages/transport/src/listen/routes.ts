@@ -28,19 +28,20 @@ import {
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { setPeer } from "../connect/connect-stream.ts";
 import { toConnectError } from "../internal/connect-errors.ts";
-import type { RequestRates } from "../internal/request-rates.ts";
-import { maxTimeoutMs } from "../internal/time-source.ts";
+import type { RequestRates } from "../internal/counts/request-rates.ts";
+import { maxTimeoutMs } from "../internal/time/time-source.ts";
 import type { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import type { Peer } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { http1Exchange, http2Exchange } from "./byte-exchanges.ts";
 import { answerInBytes, type ByteStreams, byteAnswerOf } from "./byte-streams.ts";
+import { holdEnd } from "./connections/held-end.ts";
+import type { ServerConnection } from "./connections/server-connections.ts";
 import { corsHeaders, type OriginCheck, preflightHeaders } from "./cors.ts";
-import { holdEnd } from "./held-end.ts";
-import { type Http1Request, Http1Server } from "./http1-server.ts";
+import { type Http1Request, Http1Server } from "./http1/http1-server.ts";
 import type { ByteStream, ListenOptions, ServedFile } from "./listen-options.ts";
-import { peerOf } from "./process-call.ts";
+import { peerOf } from "./requests/process-call.ts";
 import {
   dropBody,
   dropRequest,
@@ -49,10 +50,9 @@ import {
   refuseOrigin,
   refusePath,
   unknownPath,
-} from "./refusals.ts";
-import type { RefusedRequests } from "./refused-requests.ts";
-import type { RequestBytes } from "./request-bytes.ts";
-import type { ServerConnection } from "./server-connections.ts";
+} from "./requests/refusals.ts";
+import type { RefusedRequests } from "./requests/refused-requests.ts";
+import type { RequestBytes } from "./requests/request-bytes.ts";
 import type { SharedCalls } from "./shared-state.ts";
 
 /** Options of `createRoutes`. */

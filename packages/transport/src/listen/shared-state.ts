@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { type BufferPool, createBufferPool } from "../assembly/buffer-pool.ts";
 import { TurnBatch } from "../http2/turn-batch.ts";
-import { NetworkCounts } from "../internal/network-counts.ts";
-import { RefusalCounts } from "../internal/refusal-counts.ts";
-import { RequestRates } from "../internal/request-rates.ts";
-import { StreamCounts } from "../internal/stream-counts.ts";
-import { ThreadShare } from "../internal/thread-share.ts";
+import { NetworkCounts } from "../internal/counts/network-counts.ts";
+import { RefusalCounts } from "../internal/counts/refusal-counts.ts";
+import { RequestRates } from "../internal/counts/request-rates.ts";
+import { StreamCounts } from "../internal/counts/stream-counts.ts";
+import { ThreadShare } from "../internal/turns/thread-share.ts";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import type { ListenLimits } from "../limits/listen-limits.ts";
-import { ConnectionGate } from "./connection-gate.ts";
-import { ConnectionWindows } from "./connection-windows.ts";
-import { NetworkFloods } from "./network-floods.ts";
-import { RefusedRequests } from "./refused-requests.ts";
-import type { FloodingConnection } from "./server-connections.ts";
-import { StreamTurns } from "./stream-turns.ts";
+import { ConnectionGate } from "./connections/connection-gate.ts";
+import { ConnectionWindows } from "./connections/connection-windows.ts";
+import { NetworkFloods } from "./connections/network-floods.ts";
+import type { FloodingConnection } from "./connections/server-connections.ts";
+import { StreamTurns } from "./connections/stream-turns.ts";
+import { RefusedRequests } from "./requests/refused-requests.ts";
 
 /** Maximum size of the unused buffers that a listener keeps for large messages: enough for forty messages of 214 KB. */
 const pooledBytes = 8 * 1024 * 1024;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { maxTimeoutMs } from "../internal/time-source.ts";
+import { maxTimeoutMs } from "../internal/time/time-source.ts";
 import type { Address } from "../stream/address.ts";
 import type { ConnectionOptions } from "./open-options.ts";
 

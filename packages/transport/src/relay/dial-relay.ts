@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Open } from "@dm-env-rpc/protocol/relay";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
-import { later } from "../internal/later.ts";
+import { later } from "../internal/turns/later.ts";
 import { defaultMaxMessageBytes } from "../limits/limits.ts";
 import { connecting } from "../open/connecting.ts";
 import type { ConnectionOptions } from "../open/open-options.ts";

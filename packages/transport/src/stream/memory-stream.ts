@@ -4,7 +4,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodeOf } from "@dm-env-rpc/tensor-codec/proto";
 import type { MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { toConnectError } from "../internal/connect-errors.ts";
-import { later } from "../internal/later.ts";
+import { later } from "../internal/turns/later.ts";
 import { defaultMaxMessageBytes, highWaterBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import { type CallCodecs, defaultCodecs } from "./call-codecs.ts";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ArrivingMessage } from "@dm-env-rpc/tensor-codec/wire";
+import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { type Arriving, checkedBytes } from "../assembly/assembly.ts";
-import type { CheckTurns } from "../internal/thread-share.ts";
+import { checkInTurns } from "../assembly/check-in-turns.ts";
+import type { CheckTurns } from "../internal/turns/thread-share.ts";
 import type { SocketEvents } from "./websocket-stream.ts";
 
 /** Options of `LibraryMessages`. */
@@ -20,8 +21,8 @@ export interface LibraryMessagesOptions {
  */
 export class LibraryMessages {
   readonly #options: LibraryMessagesOptions;
-  /** Size of the message that is checked; 0 if none is. */
-  #size = 0;
+  /** The message that is checked. */
+  #checked: Buffer | undefined;
 
   constructor(options: LibraryMessagesOptions) {
     this.#options = options;
@@ -29,52 +30,47 @@ export class LibraryMessages {
 
   /** Bytes of the message that is checked. */
   get bytes(): number {
-    return this.#size;
+    return this.#checked?.length ?? 0;
   }
 
   /** True while a message is checked. */
   get isChecking(): boolean {
-    return this.#size > 0;
+    return this.#checked !== undefined;
   }
 
   push(message: Buffer): void {
+    const { arriving, turns, events, onCheck } = this.#options;
     if (message.length <= checkedBytes) {
-      this.#options.events.onBinary(message, 0, message.length);
+      events.onBinary(message, 0, message.length);
       return;
     }
-    this.#size = message.length;
-    this.#options.onCheck();
-    this.#checkInTurn(message, this.#options.arriving(message.length), 0);
+    this.#checked = message;
+    onCheck();
+    checkInTurns({
+      message,
+      check: arriving(message.length),
+      turns,
+      isDropped: () => this.#checked !== message,
+      onChecked: (refusal) => this.#passOn(message, refusal),
+    });
   }
 
   /** Drops the message that is checked. */
   close(): void {
-    this.#size = 0;
+    this.#checked = undefined;
   }
 
-  /** Checks a message from position `at`, in later turns. */
-  #checkInTurn(message: Buffer, check: ArrivingMessage, at: number): void {
-    const { share, key } = this.#options.turns;
-    share.count();
-    share.wait(key, () => {
-      if (!this.isChecking) {
-        return;
-      }
-      const end = Math.min(at + checkedBytes, message.length);
-      const refusal = check.add(message, at, end);
-      if (refusal === undefined && end < message.length) {
-        this.#checkInTurn(message, check, end);
-        return;
-      }
-      const { events, onChecked } = this.#options;
-      this.#size = 0;
-      if (refusal === undefined) {
-        events.onBinary(message, 0, message.length);
-      } else {
-        events.onRefusal(refusal);
-      }
-      share.count();
-      onChecked();
-    });
+  #passOn(message: Buffer, refusal: Malformed | undefined): void {
+    if (this.#checked !== message) {
+      return;
+    }
+    this.#checked = undefined;
+    const { events, onChecked } = this.#options;
+    if (refusal === undefined) {
+      events.onBinary(message, 0, message.length);
+    } else {
+      events.onRefusal(refusal);
+    }
+    onChecked();
   }
 }

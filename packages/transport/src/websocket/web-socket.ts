@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { later } from "../internal/later.ts";
+import { later } from "../internal/turns/later.ts";
 import { encoded, type Socket, type SocketEvents } from "./websocket-stream.ts";
 
 /** Interval of the polls of the number of buffered bytes. The platform emits no event when the number falls. */

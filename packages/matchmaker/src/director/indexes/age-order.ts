@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
-import { countBefore, visitEdited } from "../../sorted-list.ts";
+import { countBefore, visitEdited } from "../../model/sorted-list.ts";
 
 /**
  * Tickets in matching order (by priority, then age). A read updates the order with the tickets that were

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { messageOf, toError } from "@dm-env-rpc/transport/internal";
-import type { Emit } from "../../events.ts";
 import type { WaitingTicket } from "../../functions/match-function.ts";
 import type { MatchFunctions } from "../../functions/profile-function.ts";
-import { hasEnded, type Report, type Ticket, type World } from "../../model.ts";
-import { type Profile, profileMessage, profileOf } from "../../profile.ts";
-import type { Replica, ReplicaChange } from "../../replica.ts";
+import type { Emit } from "../../model/events.ts";
+import { hasEnded, type Report, type Ticket, type World } from "../../model/model.ts";
+import { type Profile, profileMessage, profileOf } from "../../profiles/profile.ts";
+import type { Replica, ReplicaChange } from "../../replica/replica.ts";
 import { AgeOrder } from "./age-order.ts";
 import { DueQueue } from "./due-queue.ts";
 import { WorldGroups } from "./world-groups.ts";

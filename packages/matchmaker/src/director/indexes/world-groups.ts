@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { World } from "../../model.ts";
+import type { World } from "../../model/model.ts";
 
 /** The worlds of a group, by id. */
 export type WorldGroup = ReadonlyMap<string, World>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
-import type { Profile } from "../../profile.ts";
-import { put } from "../../replica.ts";
+import type { Match, ServerRecord, Ticket, World } from "../../model/model.ts";
+import type { Profile } from "../../profiles/profile.ts";
+import { put } from "../../replica/replica.ts";
 import type { Change, Stored } from "../../store/store.ts";
 import type { DirectorContext } from "../context.ts";
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import { byTurn, type WaitingTicket } from "../../functions/match-function.ts";
 import { partySizeOf } from "../../functions/parties.ts";
-import { acceptsRegion } from "../../latency.ts";
-import type { Match, ReportedWorld, ServerRecord, Ticket, World } from "../../model.ts";
-import type { Profile } from "../../profile.ts";
-import { put } from "../../replica.ts";
+import type { Match, ReportedWorld, ServerRecord, Ticket, World } from "../../model/model.ts";
+import { acceptsRegion } from "../../profiles/latency.ts";
+import type { Profile } from "../../profiles/profile.ts";
+import { put } from "../../replica/replica.ts";
 import type { Stored } from "../../store/store.ts";
 import { commit, type DirectorContext } from "../context.ts";
 import { conflict, endMatchSpan, startMatchSpan } from "../spans.ts";

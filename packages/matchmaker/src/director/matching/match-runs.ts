@@ -2,7 +2,7 @@
 import { Counts, pause, toError } from "@dm-env-rpc/transport/internal";
 import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
 import type { CustomMatchFunction } from "../../functions/profile-function.ts";
-import type { Profile } from "../../profile.ts";
+import type { Profile } from "../../profiles/profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
 import { Slice } from "../slice.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { TraceSpan } from "@dm-env-rpc/transport/internal/tracing";
-import { hasLabels } from "../../labels.ts";
-import { acceptsRegion, regionsFor } from "../../latency.ts";
-import type { Match, ServerRecord, Ticket, World } from "../../model.ts";
-import type { Profile } from "../../profile.ts";
-import { put } from "../../replica.ts";
+import type { Match, ServerRecord, Ticket, World } from "../../model/model.ts";
+import { hasLabels } from "../../profiles/labels.ts";
+import { acceptsRegion, regionsFor } from "../../profiles/latency.ts";
+import type { Profile } from "../../profiles/profile.ts";
+import { put } from "../../replica/replica.ts";
 import type { Change, Stored } from "../../store/store.ts";
 import { commit, type DirectorContext, type Proposal } from "../context.ts";
 import { Slice } from "../slice.ts";

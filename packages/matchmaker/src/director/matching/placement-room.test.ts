@@ -2,8 +2,8 @@
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
 import { startMs } from "../../../testing/start-ms.ts";
-import type { Kind, Records, ReportedWorld, ServerRecord, World } from "../../model.ts";
-import { put, Replica, remove } from "../../replica.ts";
+import type { Kind, Records, ReportedWorld, ServerRecord, World } from "../../model/model.ts";
+import { put, Replica, remove } from "../../replica/replica.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 import { MatchIndex } from "../indexes/match-index.ts";
 import { type Placed, Placement } from "./placement.ts";

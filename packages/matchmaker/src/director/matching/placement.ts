@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { hasLabels } from "../../labels.ts";
-import type { ServerRecord } from "../../model.ts";
-import type { PlacementPolicy, Profile } from "../../profile.ts";
-import type { Replica } from "../../replica.ts";
-import { countBefore } from "../../sorted-list.ts";
+
+import type { ServerRecord } from "../../model/model.ts";
+import { countBefore } from "../../model/sorted-list.ts";
+import { hasLabels } from "../../profiles/labels.ts";
+import type { PlacementPolicy, Profile } from "../../profiles/profile.ts";
+import type { Replica } from "../../replica/replica.ts";
 import type { MatchIndex } from "../indexes/match-index.ts";
 
 /** A server with its remaining room. */

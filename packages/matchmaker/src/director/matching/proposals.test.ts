@@ -12,7 +12,7 @@ import { eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { violations } from "../../../testing/invariants.ts";
 import type { MatchProposal, WaitingTicket } from "../../functions/match-function.ts";
 import type { CustomMatchFunction } from "../../functions/profile-function.ts";
-import type { MatchmakerSettings } from "../../settings.ts";
+import type { MatchmakerSettings } from "../../model/settings.ts";
 import type { Evaluate, Proposal } from "../context.ts";
 
 /** Opens a fleet with two profiles: one calls `author`, the other a built-in function. */

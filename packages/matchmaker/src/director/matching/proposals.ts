@@ -6,9 +6,9 @@ import type {
   WaitingTicket,
 } from "../../functions/match-function.ts";
 import { partySizeOf } from "../../functions/parties.ts";
-import { acceptsRegion, type LatencyLimit } from "../../latency.ts";
-import { matchData } from "../../match-data.ts";
-import type { Profile } from "../../profile.ts";
+import { acceptsRegion, type LatencyLimit } from "../../profiles/latency.ts";
+import { matchData } from "../../profiles/match-data.ts";
+import type { Profile } from "../../profiles/profile.ts";
 import type { DirectorContext, Proposal } from "../context.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";
 

@@ -4,7 +4,7 @@ import { manualTime } from "@dm-env-rpc/transport/internal";
 import { expect, it } from "vitest";
 import { callsOf, eventsOf, Fleet, profile } from "../../../testing/fleet.ts";
 import { startMs } from "../../../testing/start-ms.ts";
-import type { AllocatableServer, ServerAllocator } from "../../allocator.ts";
+import type { AllocatableServer, ServerAllocator } from "../../fleet/allocator.ts";
 import { memoryStore } from "../../store/memory-store.ts";
 
 /** An orchestrator in this process. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "@dm-env-rpc/transport/internal";
-import type { ServerRecord } from "../../model.ts";
-import { put } from "../../replica.ts";
+import type { ServerRecord } from "../../model/model.ts";
+import { put } from "../../replica/replica.ts";
 import { change, type DirectorContext } from "../context.ts";
 import { serverKey, type WorldTasks } from "../worlds/world-tasks.ts";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ReportedWorld } from "../../model.ts";
+import type { ReportedWorld } from "../../model/model.ts";
 
 /**
  * Returns true if no agent is in a world, and none is joining. A joining agent has already taken its seat, but

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Match, Report, ReportedWorld, ServerRecord, World } from "../../model.ts";
-import { put } from "../../replica.ts";
+import type { Match, Report, ReportedWorld, ServerRecord, World } from "../../model/model.ts";
+import { put } from "../../replica/replica.ts";
 import type { Change } from "../../store/store.ts";
 import { change, type DirectorContext } from "../context.ts";
 import {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServerRecord } from "../../model.ts";
-import { put, remove } from "../../replica.ts";
+import type { ServerRecord } from "../../model/model.ts";
+import { put, remove } from "../../replica/replica.ts";
 import type { Change } from "../../store/store.ts";
 import { change, type DirectorContext } from "../context.ts";
 import { lostFate, profileOfWorld, worldEnded } from "../outcomes.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { ServerRecord } from "../../model.ts";
+import type { ServerRecord } from "../../model/model.ts";
 import type { DirectorContext } from "../context.ts";
 import type { WorldTasks } from "../worlds/world-tasks.ts";
 

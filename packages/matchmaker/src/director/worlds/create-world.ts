@@ -2,12 +2,12 @@
 import { setImmediate } from "node:timers/promises";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { messageOf, pause, shorten, toError } from "@dm-env-rpc/transport/internal";
-import type { Match, Reason, ServerRecord, Ticket, World } from "../../model.ts";
-import { maxNameLength } from "../../names.ts";
-import type { Profile } from "../../profile.ts";
-import { put } from "../../replica.ts";
+import { faultOf, isGone, isUnreachable } from "../../fleet/world-servers.ts";
+import type { Match, Reason, ServerRecord, Ticket, World } from "../../model/model.ts";
+import { maxNameLength } from "../../profiles/names.ts";
+import type { Profile } from "../../profiles/profile.ts";
+import { put } from "../../replica/replica.ts";
 import { type Change, isStoreError } from "../../store/store.ts";
-import { faultOf, isGone, isUnreachable } from "../../world-servers.ts";
 import { change, type DirectorContext } from "../context.ts";
 import { announce, assign, reserve, type Seats } from "../matching/assignments.ts";
 import { ended, profileOfWorld, requeued, ticketsOf, worldEnded } from "../outcomes.ts";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { toError } from "@dm-env-rpc/transport/internal";
-import type { ReportedWorld, ServerRecord, World } from "../../model.ts";
-import { put } from "../../replica.ts";
-import { isGone } from "../../world-servers.ts";
+import { isGone } from "../../fleet/world-servers.ts";
+import type { ReportedWorld, ServerRecord, World } from "../../model/model.ts";
+import { put } from "../../replica/replica.ts";
 import { change, type DirectorContext } from "../context.ts";
 import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";

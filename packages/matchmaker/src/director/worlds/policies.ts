@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import type { Report, ReportedWorld, World } from "../../model.ts";
-import type { WorldPolicy } from "../../profile.ts";
-import { put } from "../../replica.ts";
+import type { Report, ReportedWorld, World } from "../../model/model.ts";
+import type { WorldPolicy } from "../../profiles/profile.ts";
+import { put } from "../../replica/replica.ts";
 import { change, type DirectorContext } from "../context.ts";
 import { policyOf, ticketsIn } from "../outcomes.ts";
 import { isEmpty } from "../servers/presence.ts";

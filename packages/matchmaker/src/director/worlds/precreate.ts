@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { put } from "../../replica.ts";
+import { put } from "../../replica/replica.ts";
 import { commit, type DirectorContext } from "../context.ts";
 import { newWorld } from "../matching/matching.ts";
 import type { Placement } from "../matching/placement.ts";

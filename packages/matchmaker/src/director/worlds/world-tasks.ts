@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Counts, type TimeSource, toError } from "@dm-env-rpc/transport/internal";
-import type { Emit } from "../../events.ts";
+import type { Emit } from "../../model/events.ts";
 import { isStoreError } from "../../store/store.ts";
 
 /** Maximum number of times that failures in a row double a cooldown. */

@@ -4,8 +4,8 @@ import { Health } from "@dm-env-rpc/protocol/health";
 import { AdminService, FrontendService, RegistryService } from "@dm-env-rpc/protocol/matchmaker";
 import { type ListenOptions, type Peer, peerOfCall, type RouteCall } from "@dm-env-rpc/transport";
 import { Counts, networkOf, type TimeSource, TokenBuckets } from "@dm-env-rpc/transport/internal";
-import { overloaded, toConnectError } from "../../errors.ts";
-import type { MatchmakerSettings } from "../../settings.ts";
+import { overloaded, toConnectError } from "../../errors/errors.ts";
+import type { MatchmakerSettings } from "../../model/settings.ts";
 import { type Caller, type CheckCaller, callerOf } from "../authorize.ts";
 import { fairShare } from "./fair-share.ts";
 

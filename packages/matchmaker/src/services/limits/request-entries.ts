@@ -11,8 +11,8 @@ import type { UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { RegistryService, WorldReportSchema } from "@dm-env-rpc/protocol/matchmaker";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { prefixBytes, toError } from "@dm-env-rpc/transport/internal";
-import { toConnectError } from "../../errors.ts";
-import type { MatchmakerSettings } from "../../settings.ts";
+import { toConnectError } from "../../errors/errors.ts";
+import type { MatchmakerSettings } from "../../model/settings.ts";
 
 /** Maximum size of a server's request, which fits a report of ten thousand worlds. */
 export const maxReportBytes: number = 4 * 1024 * 1024;

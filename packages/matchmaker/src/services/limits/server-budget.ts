@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Counts } from "@dm-env-rpc/transport/internal";
-import type { Report, ReportedWorld, ServerRecord } from "../../model.ts";
-import type { Replica } from "../../replica.ts";
+import type { Report, ReportedWorld, ServerRecord } from "../../model/model.ts";
+import type { Replica } from "../../replica/replica.ts";
 
 /** Measured bytes of a server and its report, without names and worlds. */
 const serverOverheadBytes = 600;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import { type Assignment, hasEnded, type Ticket } from "../../model.ts";
-import type { Replica } from "../../replica.ts";
+import { type Assignment, hasEnded, type Ticket } from "../../model/model.ts";
+import type { Replica } from "../../replica/replica.ts";
 
 /** Measured bytes of a ticket without its creator's data. */
 const overheadBytes = 700;

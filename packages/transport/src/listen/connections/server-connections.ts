@@ -1,0 +1,600 @@
+// SPDX-License-Identifier: Apache-2.0
+import {
+  constants,
+  type Http2Session,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from "node:http2";
+import type { Socket } from "node:net";
+import { Readable } from "node:stream";
+import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import type { NetworkCounts } from "../../internal/counts/network-counts.ts";
+import type { RefusalCounts } from "../../internal/counts/refusal-counts.ts";
+import { type TurnKey, turnKeyOf } from "../../internal/turns/network-turns.ts";
+import { type ConnectionBytes, connectionBytes, maxPieces } from "../../limits/buffered-bytes.ts";
+import { windowBytes } from "../../limits/limits.ts";
+import { peerOfSocket } from "../requests/process-call.ts";
+import type { ConnectionWindows } from "./connection-windows.ts";
+import type { NetworkFloods } from "./network-floods.ts";
+import { readingOf } from "./socket-reading.ts";
+import type { ConnectionTurns, StreamTurns } from "./stream-turns.ts";
+
+/** Time that the peer of a refused or ended connection has to read the reason and to close its side. */
+const farewellMs = 1_000;
+
+/** A connection is closed once this many checks in a row have found it idle. */
+const idleChecks = 4;
+
+/**
+ * Maximum number of "other bytes" that a connection may send at once: bytes in addition to messages and the headers of
+ * its streams. An honest peer may still send DATA to streams that have just ended, but at most one window of DATA.
+ */
+const otherBytes = windowBytes;
+
+/** Other bytes that a connection may send per second: plenty for frames such as WINDOW_UPDATE and PING. */
+const otherBytesPerSecond = 1024 * 1024;
+
+/** Bytes of a frame's header (RFC 9113, section 4.1). */
+const frameHeaderBytes = 9;
+
+/** Each stream may send this many bytes of headers that do not count as other bytes. */
+const headerBytes = 16 * 1024;
+
+/**
+ * A connection is suspect once more than this many of its streams have failed in node:http2, because their headers were
+ * invalid or too large.
+ */
+const failedStreams = 16;
+
+/** Value of `otherBytes` for a suspect connection. A megabyte of invalid headers takes 20 ms to decode. */
+const suspectOtherBytes = 256 * 1024;
+
+/** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
+const refusedStreamBytes = 4 * 1024;
+
+/**
+ * A stream counts as abandoned if it closes this soon and this side has not finished its response: the peer has reset it
+ * or closed the connection. Clients that open streams and abandon them without pause take as much time as clients that
+ * use them, and more memory.
+ */
+const abandonedWithinMs = 1_000;
+
+/** For its network, an abandoned stream counts as this many other bytes: about the memory that it takes until it is collected. */
+const abandonedStreamBytes = 16 * 1024;
+
+/** A connection that breaks HTTP/2 counts as a flood if more of its streams than this were reset before they started. */
+const mostCanceled = 256;
+
+/** Maximum number of GOAWAY frames of a peer. Each causes an event; a client that shuts down sends two. */
+const mostGoaways = 16;
+
+/** Time between two checks of a connection whose peer has sent a GOAWAY. */
+const leavingCheckMs = 2_000;
+
+/** Maximum number of unacknowledged SETTINGS frames on a connection whose peer has sent a GOAWAY. */
+const mostUnacknowledged = 8;
+
+/** Time between two checks for floods. */
+const calmCheckMs = 100;
+
+/** Time between two checks for floods during `alertMs` after a sign of a flood. */
+const alertCheckMs = 10;
+const alertMs = 10_000;
+
+/** Checks for floods take at most 1/100 of the thread's time. */
+const checkShare = 100;
+
+/** One HTTP/2 connection of a listener. */
+export interface ServerConnection {
+  readonly session: ServerHttp2Session;
+  /** Address and port of the peer. */
+  readonly address: string;
+  readonly turnKey: TurnKey;
+  /** The peer's verified certificate, in DER. */
+  readonly certificate: Uint8Array | undefined;
+  /** True if the connection is above a limit: its streams are refused. */
+  readonly refused: boolean;
+  /** Undelivered bytes of the connection's streams. */
+  readonly buffered: ConnectionBytes;
+  /** Returns the error once the connection is lost. */
+  failure(): Error | undefined;
+  /** Counts a stream as open until it closes, and counts the DATA that it receives. */
+  streamOpened(http2: ServerHttp2Stream): void;
+  /** Calls `begin` when it is the stream's turn. Drops a stream that is reset before. */
+  startStream: ConnectionTurns["start"];
+  /** Counts an open stream as refused. A connection with thousands of refused streams is ended. */
+  streamRefused(http2: ServerHttp2Stream): void;
+}
+
+/** A connection that is ended if the connections of its network flood together. */
+export interface FloodingConnection {
+  endFlood(): void;
+}
+
+/** Limits on a listener's connections. */
+export interface ConnectionLimits {
+  readonly maxConnections: number;
+  readonly maxConnectionsPerAddress: number;
+  readonly maxStreamsPerConnection: number;
+  /** Sums the connections of a network; undefined if they are not summed up. */
+  readonly floods: NetworkFloods<FloodingConnection> | undefined;
+  /** Number of connections from each network, over all protocols and ports. */
+  readonly byNetwork: NetworkCounts;
+  readonly windows: ConnectionWindows;
+  readonly turns: StreamTurns;
+  /** Counts refused connections. */
+  readonly refusals: RefusalCounts;
+  readonly pingIntervalMs: number;
+  readonly idleConnectionMs: number;
+  /** Called with the address of a peer that broke HTTP/2 or sent too many frames. */
+  readonly onFlood: (address: string) => void;
+  /** Called with the error of a connection that was lost or refused. */
+  readonly onError: (error: Error) => void;
+}
+
+interface Entry extends ServerConnection, FloodingConnection {
+  readonly socket: Socket;
+  /** Number of open streams. Once the session has ended, the number no longer changes. */
+  streams: number;
+  /** Number of streams opened so far. */
+  opened: number;
+  /** Identifier of the newest stream. */
+  newestId: number;
+  /** Identifier of the newest stream at the last check for floods. */
+  checkedId: number;
+  /** Number of streams that have had their turn. */
+  started: number;
+  /** Number of streams refused so far. */
+  refusedStreams: number;
+  /**
+   * Bytes of DATA received so far. Each frame also adds the 9 bytes of its header, but at most the length of its DATA,
+   * so that tiny frames count mostly as other bytes.
+   */
+  dataBytes: number;
+  /** Number of other bytes at the last check for floods. */
+  otherBytes: number;
+  /** Number of other bytes that no longer count, because they arrived slowly. */
+  forgivenBytes: number;
+  idle: number;
+  pinged: boolean;
+  /** Time of the last ping. */
+  pingedAtMs: number;
+  /** Value of `stoppedMs` at the last ping. */
+  stoppedMsAtPing: number;
+  /** Returns for how long the connection has not been read so far (`ConnectionTurns.stoppedMs`). */
+  readonly stoppedMs: () => number;
+  lost: Error | undefined;
+  /** True once the connection has counted as a flood. */
+  isFlood: boolean;
+  /** True once this side has ended the connection. Its socket is reset if the peer leaves its side open. */
+  ending: boolean;
+  /** Closes the socket with a reset. */
+  readonly cut: () => void;
+}
+
+/** The HTTP/2 connections of a listener. Counts and pings them, and closes connections that are idle or flood. */
+export class ServerConnections {
+  readonly #limits: ConnectionLimits;
+  readonly #entries = new Map<Http2Session, Entry>();
+  readonly #timers: NodeJS.Timeout[] = [];
+  #floodCheck: NodeJS.Timeout | undefined;
+  #floodsCheckedMs = 0;
+  #alertUntilMs = 0;
+
+  constructor(limits: ConnectionLimits) {
+    this.#limits = limits;
+    const { pingIntervalMs, idleConnectionMs } = limits;
+    const probeMs = pingIntervalMs > 0 ? pingIntervalMs : idleConnectionMs;
+    if (probeMs > 0) {
+      this.#timers.push(setInterval(() => this.#probe(probeMs), probeMs).unref());
+    }
+    if (idleConnectionMs > 0) {
+      const everyMs = Math.max(1, idleConnectionMs / idleChecks);
+      this.#timers.push(setInterval(() => this.#closeIdle(), everyMs).unref());
+    }
+  }
+
+  get(session: Http2Session): ServerConnection | undefined {
+    return this.#entries.get(session);
+  }
+
+  /** Adds an accepted connection. */
+  add(session: ServerHttp2Session): void {
+    const { address, certificate } = peerOfSocket(session.socket);
+    const buffered = connectionBytes(address);
+    const turnKey = turnKeyOf(address);
+    const turns = this.#limits.turns.add(turnKey, readingOf(session.socket));
+    const limit = this.#limitMet(address);
+    const refused = limit !== undefined;
+    const { push } = Readable.prototype;
+    const countAndPush = function (this: Readable, chunk: Buffer | null): boolean {
+      const length = chunk?.length ?? 0;
+      entry.dataBytes += length + Math.min(length, frameHeaderBytes);
+      return push.call(this, chunk);
+    };
+    let gone: Error | undefined;
+    const entry: Entry = {
+      session,
+      socket: session.socket,
+      address,
+      certificate,
+      refused,
+      turnKey,
+      buffered,
+      streams: 0,
+      opened: 0,
+      newestId: 0,
+      checkedId: 0,
+      started: 0,
+      refusedStreams: 0,
+      dataBytes: 0,
+      otherBytes: 0,
+      forgivenBytes: 0,
+      idle: 0,
+      pinged: false,
+      pingedAtMs: 0,
+      stoppedMsAtPing: 0,
+      stoppedMs: turns.stoppedMs,
+      lost: undefined,
+      isFlood: false,
+      ending: false,
+      // node:http2 binds the methods of a session's socket to the real socket, so this also works once the session has
+      // released the socket.
+      cut: session.socket.resetAndDestroy,
+      failure: () => {
+        // All streams share one error, because each new error costs a stack trace.
+        if (entry.lost === undefined && gone === undefined && isSocketGone(session)) {
+          gone = lostConnection(address);
+        }
+        return entry.lost ?? gone;
+      },
+      streamOpened: (http2) => {
+        entry.streams += 1;
+        entry.opened += 1;
+        entry.newestId = http2.id ?? entry.newestId;
+        entry.idle = 0;
+        http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
+        const openedAtMs = performance.now();
+        http2.once("close", () => {
+          if (!session.destroyed) {
+            entry.streams -= 1;
+          }
+          // node:http2 sets `aborted` if a stream closes before its response has ended.
+          const isAbandoned = http2.aborted && !entry.ending;
+          if (isAbandoned && performance.now() - openedAtMs < abandonedWithinMs) {
+            this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes);
+          }
+        });
+      },
+      startStream: (http2, begin) =>
+        turns.start(http2, () => {
+          entry.started += 1;
+          begin();
+        }),
+      streamRefused: ({ id = 0 }) => {
+        entry.refusedStreams += 1;
+        if (id <= entry.checkedId) {
+          // The stream no longer adds `headerBytes`, but the last check has already used them.
+          entry.forgivenBytes += headerBytes;
+          entry.otherBytes += headerBytes;
+        }
+      },
+      endFlood: () => this.#endFlood(entry),
+    };
+    this.#entries.set(session, entry);
+    const uncount = this.#limits.byNetwork.add(address);
+    session.once("close", () => {
+      this.#entries.delete(session);
+      uncount();
+      turns.close();
+    });
+    session.on("error", (error: Error) => {
+      entry.lost ??= lostConnection(address, error);
+      this.#limits.onError(entry.lost);
+      if (isViolation(error, entry, this.#limits.maxStreamsPerConnection)) {
+        this.#countFlood(entry);
+      }
+    });
+    let goaways = 0;
+    session.on("goaway", () => {
+      goaways += 1;
+      if (goaways === 1) {
+        this.#endOnceForgotten(entry);
+      }
+      if (goaways > mostGoaways) {
+        this.#endFlood(entry);
+      }
+    });
+    if (limit !== undefined) {
+      this.#limits.refusals.count(limit);
+      this.#limits.onError(
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `connection of ${address} refused: expected at most ${this.#limits[limit]} (${limit}), received one more`,
+          { origin: "connection" },
+        ),
+      );
+      const why = `${limit}: at most ${this.#limits[limit]}; try again later`;
+      session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, 0, Buffer.from(why));
+      setTimeout(() => this.#end(entry), farewellMs).unref();
+      return;
+    }
+    session.once("close", this.#limits.windows.add(entry.buffered.network, session));
+    this.#checkFloodsLater(calmCheckMs);
+  }
+
+  /** Returns the limit that refuses one more connection; undefined if no limit does. */
+  #limitMet(address: string): "maxConnections" | "maxConnectionsPerAddress" | undefined {
+    const { maxConnections, maxConnectionsPerAddress, byNetwork } = this.#limits;
+    if (byNetwork.total >= maxConnections) {
+      return "maxConnections";
+    }
+    return byNetwork.of(address) >= maxConnectionsPerAddress
+      ? "maxConnectionsPerAddress"
+      : undefined;
+  }
+
+  /** Sends a GOAWAY to every peer. Each connection closes once its last stream has ended. */
+  drain(): void {
+    for (const { session } of this.#entries.values()) {
+      session.close();
+    }
+  }
+
+  /** Ends every connection now. */
+  destroy(): void {
+    for (const entry of this.#entries.values()) {
+      entry.lost ??= new DmEnvRpcError("UNAVAILABLE", "the server was closed", {
+        origin: "connection",
+      });
+      entry.session.destroy();
+    }
+  }
+
+  /** Stops the pings, and the checks for idle connections and floods. */
+  stop(): void {
+    for (const timer of this.#timers) {
+      clearInterval(timer);
+    }
+    clearTimeout(this.#floodCheck);
+  }
+
+  #checkFloodsLater(ms: number): void {
+    this.#floodCheck ??= setTimeout(() => {
+      this.#floodCheck = undefined;
+      const sinceMs = performance.now();
+      const floods = this.#findFloods(sinceMs);
+      const tookMs = performance.now() - sinceMs; // Without the time to end them, so that the next floods end soon, too.
+      for (const connection of floods) {
+        connection.endFlood();
+      }
+      if (this.#entries.size > 0) {
+        const dueMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
+        this.#checkFloodsLater(Math.max(dueMs, checkShare * tookMs));
+      }
+    }, ms).unref();
+  }
+
+  /** Returns the connections that have sent too many bytes in addition to their messages, alone or with their network. */
+  #findFloods(nowMs: number): ReadonlySet<FloodingConnection> {
+    const { floods } = this.#limits;
+    const found = new Set<FloodingConnection>();
+    const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
+    this.#floodsCheckedMs = nowMs;
+    const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
+    for (const entry of this.#entries.values()) {
+      if (entry.session.destroyed) {
+        continue; // The session has released its socket.
+      }
+      const { opened, refusedStreams, dataBytes } = entry;
+      entry.checkedId = entry.newestId;
+      const messageBytes = dataBytes + (opened - refusedStreams) * headerBytes;
+      const other = entry.socket.bytesRead + refusedStreams * refusedStreamBytes - messageBytes;
+      entry.forgivenBytes = Math.min(other, entry.forgivenBytes + forgivenBytes);
+      const spent = other - entry.forgivenBytes;
+      if (spent > otherBytes / 16) {
+        this.#alertUntilMs = nowMs + alertMs;
+      }
+      floods?.count(entry.buffered.network, entry, other - entry.otherBytes);
+      entry.otherBytes = other;
+      if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
+        found.add(entry);
+      }
+    }
+    for (const connection of floods?.check(nowMs) ?? []) {
+      found.add(connection);
+    }
+    if (floods?.isAlert === true) {
+      this.#alertUntilMs = nowMs + alertMs;
+    }
+    return found;
+  }
+
+  /** Ends a connection as a flood. One that its peer has closed still counts as a flood of its address. */
+  #endFlood(entry: Entry): void {
+    this.#countFlood(entry);
+    if (entry.session.destroyed) {
+      return;
+    }
+    entry.lost ??= new DmEnvRpcError(
+      "RESOURCE_EXHAUSTED",
+      `connection of ${entry.address} ended as a flood: expected messages, received too many other frames, calls that were refused, or calls that were abandoned within a second`,
+      { origin: "connection" },
+    );
+    this.#end(entry, entry.lost, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  }
+
+  #countFlood(entry: Entry): void {
+    if (!entry.isFlood) {
+      entry.isFlood = true;
+      this.#limits.onFlood(entry.address);
+    }
+  }
+
+  /**
+   * Detects connections whose peer is lost. Without pings, only connections that are closing are probed. node:http2
+   * forgets some of these connections and no longer reads their sockets (decision 14).
+   */
+  #probe(withinMs: number): void {
+    for (const entry of this.#entries.values()) {
+      const { session } = entry;
+      if (session.destroyed) {
+        this.#end(entry);
+      } else if (entry.pinged) {
+        if (hadTime(entry, withinMs)) {
+          this.#giveUpUnlessAnswered(entry, withinMs);
+        }
+      } else if (session.closed) {
+        startPing(entry);
+        // While a connection closes, node:http2 sends no pings. Peers acknowledge settings, too.
+        session.settings({}, (error) => this.#answered(entry, error));
+      } else if (this.#limits.pingIntervalMs > 0) {
+        startPing(entry);
+        session.ping((error) => this.#answered(entry, error));
+      }
+    }
+  }
+
+  #answered(entry: Entry, error: Error | null): void {
+    if (error === null) {
+      entry.pinged = false;
+    }
+  }
+
+  /**
+   * Ends a connection whose ping is unanswered. Reads the socket first, because the answer may have arrived while this
+   * process was busy.
+   */
+  #giveUpUnlessAnswered(entry: Entry, withinMs: number): void {
+    setImmediate(() =>
+      setImmediate(() => {
+        if (entry.pinged && !entry.session.destroyed) {
+          this.#giveUp(entry, withinMs);
+        }
+      }),
+    );
+  }
+
+  #giveUp(entry: Entry, withinMs: number): void {
+    entry.lost ??= new DmEnvRpcError(
+      "UNAVAILABLE",
+      `the client at ${entry.address} did not answer a ping within ${withinMs} ms`,
+      { origin: "connection" },
+    );
+    this.#limits.onError(entry.lost);
+    this.#end(entry);
+  }
+
+  /**
+   * Ends a closing connection within seconds if node:http2 has forgotten it (decision 14). Each check sends SETTINGS.
+   * If the socket has neither received nor sent a byte by the next check, node:http2 no longer uses it.
+   */
+  #endOnceForgotten(entry: Entry): void {
+    const { session, socket } = entry;
+    let unacknowledged = 0;
+    let movedBytes: number | undefined;
+    const timer = setInterval(() => {
+      if (session.destroyed || !session.closed) {
+        return;
+      }
+      const moved = socket.bytesRead + socket.bytesWritten;
+      if (moved === movedBytes) {
+        this.#giveUp(entry, leavingCheckMs);
+        return;
+      }
+      movedBytes = undefined;
+      if (unacknowledged < mostUnacknowledged) {
+        movedBytes = moved;
+        unacknowledged += 1;
+        session.settings({}, () => {
+          unacknowledged -= 1;
+        });
+      }
+    }, leavingCheckMs).unref();
+    session.once("close", () => clearInterval(timer));
+  }
+
+  /** Ends a connection and its streams. The socket closes even if the peer leaves its side open. */
+  #end(entry: Entry, error?: Error, code?: number): void {
+    if (!entry.ending) {
+      entry.ending = true;
+      setTimeout(entry.cut, farewellMs).unref();
+    }
+    entry.session.destroy(error, code);
+  }
+
+  #closeIdle(): void {
+    for (const entry of this.#entries.values()) {
+      if (entry.streams > 0) {
+        continue;
+      }
+      entry.idle += 1;
+      if (entry.idle > idleChecks) {
+        this.#end(entry);
+      } else if (entry.idle === idleChecks) {
+        entry.session.close();
+      }
+    }
+  }
+}
+
+function startPing(entry: Entry): void {
+  entry.pinged = true;
+  entry.pingedAtMs = performance.now();
+  entry.stoppedMsAtPing = entry.stoppedMs();
+}
+
+/** Returns false if the answer to the last ping may not have been read yet, because the connection was not read. */
+function hadTime({ pingedAtMs, stoppedMsAtPing, stoppedMs }: Entry, withinMs: number): boolean {
+  const stopped = stoppedMs() - stoppedMsAtPing;
+  return stopped === 0 || performance.now() - pingedAtMs - stopped >= withinMs;
+}
+
+/** The error with which nghttp2 ends a connection that breaks a rule (NGHTTP2_ERR_PROTO). */
+const protocolError = -505;
+
+/**
+ * Returns true if a session ended because its peer floods or does not speak HTTP/2. An agent of grpc-go also causes a
+ * protocol error when it closes a connection: its GOAWAY names its own last stream. So a protocol error does not count
+ * if the peer has opened streams, with two exceptions. If `maxStreams` are open, it may have opened one too many. If it has
+ * canceled many streams at once, nghttp2 no longer accepts its streams, so their frames are errors.
+ */
+function isViolation(
+  error: Error,
+  { opened, started, streams }: Entry,
+  maxStreams: number,
+): boolean {
+  if (!("code" in error && "errno" in error)) {
+    return false;
+  }
+  const canceled = opened - started - streams;
+  return error.code === "ERR_HTTP2_ERROR"
+    ? error.errno !== protocolError ||
+        opened === 0 ||
+        streams >= maxStreams ||
+        canceled > mostCanceled
+    : error.code === "ERR_HTTP2_TOO_MANY_INVALID_FRAMES";
+}
+
+/** Returns true if many streams failed before node:http2 reported them, or if messages arrive in too many pieces. */
+function isSuspect({ session, opened, buffered }: Entry): boolean {
+  const begun = ((session.state.lastProcStreamID ?? 0) + 1) / 2;
+  return begun - opened > failedStreams || buffered.pieces > maxPieces;
+}
+
+function isSocketGone(session: ServerHttp2Session): boolean {
+  try {
+    return session.socket.destroyed;
+  } catch {
+    return true; // The session no longer has a socket.
+  }
+}
+
+function lostConnection(address: string, cause?: Error): Error {
+  const why = cause === undefined ? "" : `: ${cause.message}`;
+  return new DmEnvRpcError(
+    "UNAVAILABLE",
+    `the connection to the client at ${address} was lost${why}`,
+    { origin: "connection", cause },
+  );
+}
