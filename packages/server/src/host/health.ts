@@ -78,6 +78,29 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
     }
   }
 
+  /** Sends the status of a service, and each later change of it. */
+  const watchInBytes: ByteStream = (request, call) =>
+    new Promise((resolve) => {
+      const service = serviceIn(request);
+      let told: Status | undefined;
+      const wake = (): void => {
+        const status = statusOf(service) ?? SERVICE_UNKNOWN;
+        if (closed) {
+          end();
+        } else if (status !== told) {
+          told = status;
+          call.send(framed(status)); // A caller that does not read holds one small response for each change.
+        }
+      };
+      const end = (): void => {
+        watchers.delete(wake);
+        resolve();
+      };
+      watchers.add(wake);
+      call.onClose(end);
+      wake();
+    });
+
   return {
     service: {
       check: ({ service }) => ({ status: check(service) }),
@@ -95,14 +118,7 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
     },
     byteStreams: new Map<string, ByteStream>([
       [pathOf("check"), async (request, call) => void call.send(framed(check(serviceIn(request))))],
-      [
-        pathOf("watch"),
-        async (request, call) => {
-          for await (const status of statuses(serviceIn(request), call.signal)) {
-            call.send(framed(status)); // A caller that does not read holds one small response for each change.
-          }
-        },
-      ],
+      [pathOf("watch"), watchInBytes],
     ]),
     setServing(service, isServing) {
       if (isServing) {
@@ -140,11 +156,17 @@ function serviceIn(request: Uint8Array): string {
   }
 }
 
-/** Encodes a response. */
+const responses = new Map<Status, Uint8Array>();
+
+/** Returns the encoded response with a status. All calls share it. */
 function framed(status: Status): Uint8Array {
-  return envelope(
-    toBinary(HealthCheckResponseSchema, create(HealthCheckResponseSchema, { status })),
-  );
+  let response = responses.get(status);
+  if (response === undefined) {
+    const message = create(HealthCheckResponseSchema, { status });
+    response = envelope(toBinary(HealthCheckResponseSchema, message));
+    responses.set(status, response);
+  }
+  return response;
 }
 
 /** Waits until a watcher is woken, or its call ends. */

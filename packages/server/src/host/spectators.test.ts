@@ -700,6 +700,7 @@ test("a viewer whose buffers empty right after a response receives the next one"
   const call: ByteCall = {
     values: createContextValues(),
     signal: ended.signal,
+    onClose: (listener) => ended.signal.addEventListener("abort", listener),
     send() {
       sent += 1;
       queueMicrotask(() => socket.emit("drain"));

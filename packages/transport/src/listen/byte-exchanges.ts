@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import type { ContextValues } from "@connectrpc/connect";
+import { type ContextValues, createContextValues } from "@connectrpc/connect";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
+import { setPeer } from "../connect/connect-stream.ts";
 import { prefixBytes } from "../internal/envelope.ts";
 import { goodbyeMs } from "../limits/limits.ts";
+import type { Peer } from "../stream/message-stream.ts";
 import type { ByteCall } from "./listen-options.ts";
 import type { RequestBytes } from "./requests/request-bytes.ts";
 
@@ -27,10 +29,11 @@ export interface ByteExchange extends ByteCall {
 abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
   implements ByteExchange
 {
-  readonly values: ContextValues;
   readonly contentType: string;
   protected readonly response: Response;
   protected readonly requestBytes: RequestBytes;
+  readonly #peer: Peer;
+  #values: ContextValues | undefined;
   #gone: AbortController | undefined;
   #hasEnded = false;
 
@@ -38,15 +41,21 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
     response: Response,
     headers: IncomingHttpHeaders,
     requestBytes: RequestBytes,
-    values: ContextValues,
+    peer: Peer,
   ) {
     this.response = response;
     this.requestBytes = requestBytes;
-    this.values = values;
+    this.#peer = peer;
     this.contentType = headers["content-type"] ?? "";
   }
 
-  /** Created when it is first read, because most calls of a flood never read it. */
+  // Values and signal are created when they are first read, because most calls of a flood never read them.
+
+  get values(): ContextValues {
+    this.#values ??= callValues(this.#peer);
+    return this.#values;
+  }
+
   get signal(): AbortSignal {
     if (this.#gone === undefined) {
       const gone = new AbortController();
@@ -54,10 +63,18 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
       if (this.#isGone) {
         gone.abort(callerGone());
       } else {
-        this.response.once("close", () => gone.abort(callerGone()));
+        this.response.on("close", () => gone.abort(callerGone()));
       }
     }
     return this.#gone.signal;
+  }
+
+  onClose(listener: () => void): void {
+    if (this.response.destroyed || this.response.closed) {
+      listener();
+    } else {
+      this.response.on("close", listener);
+    }
   }
 
   /** True once the caller can receive nothing more. */
@@ -108,9 +125,9 @@ export function http1Exchange(
   request: IncomingMessage,
   response: ServerResponse,
   requestBytes: RequestBytes,
-  values: ContextValues,
+  peer: Peer,
 ): ByteExchange {
-  return new Http1Exchange(request, response, requestBytes, values);
+  return new Http1Exchange(request, response, requestBytes, peer);
 }
 
 class Http1Exchange extends Exchange<ServerResponse> {
@@ -120,9 +137,9 @@ class Http1Exchange extends Exchange<ServerResponse> {
     request: IncomingMessage,
     response: ServerResponse,
     requestBytes: RequestBytes,
-    values: ContextValues,
+    peer: Peer,
   ) {
-    super(response, request.headers, requestBytes, values);
+    super(response, request.headers, requestBytes, peer);
     this.#request = request;
   }
 
@@ -165,10 +182,10 @@ export function http2Exchange(
   http2: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   requestBytes: RequestBytes,
-  values: ContextValues,
+  peer: Peer,
   extra: Readonly<Record<string, string>>,
 ): ByteExchange {
-  return new Http2Exchange(http2, headers, requestBytes, values, extra);
+  return new Http2Exchange(http2, headers, requestBytes, peer, extra);
 }
 
 class Http2Exchange extends Exchange<ServerHttp2Stream> {
@@ -178,37 +195,54 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
     http2: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     requestBytes: RequestBytes,
-    values: ContextValues,
+    peer: Peer,
     extra: Readonly<Record<string, string>>,
   ) {
-    super(http2, headers, requestBytes, values);
+    super(http2, headers, requestBytes, peer);
     this.#extra = extra;
   }
 
-  read(most: number): Promise<Uint8Array> {
-    const { response: http2, requestBytes } = this;
+  async read(most: number): Promise<Uint8Array> {
     const body = new RequestBody(most);
-    requestBytes.begin(false);
+    this.requestBytes.begin(false);
+    try {
+      await this.#readInto(body);
+    } finally {
+      this.requestBytes.end();
+    }
+    return body.message();
+  }
+
+  /** Reads the whole request. Leaves no listeners, which would hold the request while the call is answered. */
+  #readInto(body: RequestBody): Promise<void> {
+    const { response: http2, requestBytes } = this;
     return new Promise((resolve, reject) => {
+      const stop = (): void => {
+        http2.off("data", onData);
+        http2.off("end", onEnd);
+        http2.off("close", onClose);
+      };
       const onData = (chunk: Buffer): void => {
         try {
           body.add(requestBytes.read(chunk));
         } catch (error) {
-          http2.off("data", onData);
+          stop();
           http2.resume(); // Drops the rest of the body.
           reject(error);
         }
       };
-      const onClose = (): void => reject(callerGone());
+      const onEnd = (): void => {
+        stop();
+        resolve();
+      };
+      const onClose = (): void => {
+        stop();
+        reject(callerGone());
+      };
       http2.on("data", onData);
-      http2.once("end", () => {
-        http2.off("close", onClose);
-        resolve(body);
-      });
-      http2.once("close", onClose);
-    })
-      .finally(() => requestBytes.end())
-      .then(() => body.message());
+      http2.on("end", onEnd);
+      http2.on("close", onClose);
+    });
   }
 
   protected override begin(): void {
@@ -229,6 +263,12 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
       }
     });
   }
+}
+
+function callValues(peer: Peer): ContextValues {
+  const values = createContextValues();
+  setPeer(values, peer);
+  return values;
 }
 
 let shared: DmEnvRpcError | undefined;

@@ -41,6 +41,11 @@ export interface ByteCall {
   /** Aborts when the call ends: its caller disconnects, or its deadline passes. */
   readonly signal: AbortSignal;
   /**
+   * Calls `listener` once the call has closed: its caller has disconnected, or its response has been sent. Takes less
+   * memory than `signal`.
+   */
+  onClose(listener: () => void): void;
+  /**
    * Sends a response: its protobuf or JSON, framed by `envelope`. The bytes must not change afterwards.
    *
    * @returns False if the caller reads too slowly: await `drained` before the next response.

@@ -17,7 +17,7 @@ import { Http1Connections } from "./http1/http1-connections.ts";
 import { bind, createFrontServer, createHttp2Server, sniff, trackSockets } from "./http2-server.ts";
 import type { CloseOptions, Listener, ListenOptions } from "./listen-options.ts";
 import { originCheck } from "./origins.ts";
-import { openCallAccount } from "./requests/call-bytes.ts";
+import { CallBytes } from "./requests/call-bytes.ts";
 import { peerOf, peerOfSocket, processProtocolOf } from "./requests/process-call.ts";
 import {
   refuseCall,
@@ -208,10 +208,9 @@ async function listenOn(
     }
     const protocol = processProtocolOf(headers);
     if (protocol === undefined) {
-      const { buffered: held } = connection;
-      const { account, requestBytes } = openCallAccount(buffered, held, http2, headers, rawHeaders);
-      http2.once("close", () => account.close());
-      routes.handle(http2, headers, rawHeaders, connection, requestBytes);
+      const bytes = new CallBytes(buffered, connection.buffered, http2, headers, rawHeaders);
+      http2.on("close", () => bytes.account.close());
+      routes.handle(http2, headers, rawHeaders, connection, bytes.request);
       return;
     }
     if (!isAllowed(headers)) {
@@ -225,7 +224,7 @@ async function listenOn(
       refuseCall(http2, unsupported);
       return;
     }
-    http2.once("close", countStream());
+    http2.on("close", countStream());
     options.onStream(
       new GrpcServerStream({
         http2,

@@ -15,7 +15,6 @@ import {
   Code,
   ConnectError,
   type ConnectRouter,
-  type ContextValues,
   createConnectRouter,
   createContextValues,
 } from "@connectrpc/connect";
@@ -147,9 +146,11 @@ export function createRoutes(options: RoutesOptions): Routes {
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
     bytes: RequestBytes,
-    values: ContextValues,
+    peer: Peer,
   ): Promise<void> => {
     try {
+      const values = createContextValues();
+      setPeer(values, peer);
       const universal = universalRequestFromNodeRequest(request, response, undefined, values);
       dropEndlessTimeout(universal.header);
       const body = handler.requestPath === processPath ? bodyOf(request) : universal.body;
@@ -188,11 +189,14 @@ export function createRoutes(options: RoutesOptions): Routes {
     if (typeof uncount !== "function" || path === processPath) {
       return uncount;
     }
+    if (options.onCall === undefined) {
+      return uncount;
+    }
     try {
-      const ended = options.onCall?.({ path, peer, refused });
+      const ended = options.onCall({ path, peer, refused });
       return () => {
         uncount();
-        ended?.();
+        ended();
       };
     } catch (error) {
       uncount();
@@ -238,15 +242,13 @@ export function createRoutes(options: RoutesOptions): Routes {
     if (handler.requestPath !== processPath) {
       exchange.endIfSilentFor(options.idleCallMs);
     }
-    const values = createContextValues();
-    setPeer(values, peer);
     const inBytes = byteAnswerOf(handler.bytes, 1, request.method, request.headers);
     if (inBytes !== undefined) {
-      const call = http1Exchange(request, response, bytes, values);
+      const call = http1Exchange(request, response, bytes, peer);
       const timeoutMs = inBytes.protocol.timeoutMs(request.headers);
       answerInBytes(inBytes, call, timeoutMs).catch(options.onError);
     } else {
-      answer(handler, request, response, bytes, values).catch(options.onError);
+      answer(handler, request, response, bytes, peer).catch(options.onError);
     }
   };
   const http1 = new Http1Server({
@@ -261,13 +263,14 @@ export function createRoutes(options: RoutesOptions): Routes {
     onError: options.onError,
   });
 
-  /** Resets a call that sends nothing for `idleCallMs` before its request has ended. */
-  const lookAfter = (http2: ServerHttp2Stream): void => {
-    http2.setTimeout(options.idleCallMs, () => {
-      if (!http2.readableEnded) {
-        http2.close(constants.NGHTTP2_CANCEL);
-      }
-    });
+  /** Resets a call that has sent nothing for `idleCallMs` before its request has ended. */
+  const onIdle = function (this: ServerHttp2Stream): void {
+    if (!this.readableEnded) {
+      this.close(constants.NGHTTP2_CANCEL);
+    }
+  };
+  const onFinish = function (this: ServerHttp2Stream): void {
+    dropBody(this);
   };
 
   return {
@@ -305,8 +308,9 @@ export function createRoutes(options: RoutesOptions): Routes {
           refuseForNow(http2, headers, admitted);
           return;
         }
-        http2.once("close", admitted);
-        lookAfter(http2);
+        http2.on("close", admitted);
+        http2.on("timeout", onIdle);
+        http2.setTimeout(options.idleCallMs);
       }
       const start = (): void => {
         share.count();
@@ -314,13 +318,11 @@ export function createRoutes(options: RoutesOptions): Routes {
           http2.destroy();
           return;
         }
-        http2.once("finish", () => dropBody(http2));
-        const values = createContextValues();
-        setPeer(values, peer);
+        http2.on("finish", onFinish);
         const cors = corsHeaders(headers, options.isAllowed);
         const inBytes = byteAnswerOf(handler.bytes, 2, headers[":method"], headers);
         if (inBytes !== undefined) {
-          const exchange = http2Exchange(http2, headers, bytes, values, cors);
+          const exchange = http2Exchange(http2, headers, bytes, peer, cors);
           const timeoutMs = inBytes.protocol.timeoutMs(headers);
           answerInBytes(inBytes, exchange, timeoutMs).catch(options.onError);
           return;
@@ -334,7 +336,7 @@ export function createRoutes(options: RoutesOptions): Routes {
           const timer = setTimeout(() => http2.close(), goodbyeMs).unref();
           http2.once("close", () => clearTimeout(timer));
         });
-        answer(handler, request, response, bytes, values).catch(options.onError);
+        answer(handler, request, response, bytes, peer).catch(options.onError);
       };
       if (share.isOver) {
         const releaseEnd = holdEnd(http2);

@@ -255,7 +255,7 @@ export class ServerConnections {
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
         const openedAtMs = performance.now();
-        http2.once("close", () => {
+        http2.on("close", () => {
           if (!session.destroyed) {
             entry.streams -= 1;
           }

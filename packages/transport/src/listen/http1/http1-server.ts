@@ -10,10 +10,10 @@ import {
   type ByteAccount,
   connectionBytes,
 } from "../../limits/buffered-bytes.ts";
-import { countRequest } from "../requests/call-bytes.ts";
+import { CountedRequest } from "../requests/call-bytes.ts";
 import { type HttpPeer, peerOfSocket } from "../requests/process-call.ts";
 import type { RefusedRequests } from "../requests/refused-requests.ts";
-import type { RequestBytes } from "../requests/request-bytes.ts";
+import { RequestBytes } from "../requests/request-bytes.ts";
 import { Http1Input, maxPipelined } from "./http1-input.ts";
 
 /** Time for a connection to send the headers of a request. */
@@ -201,9 +201,9 @@ export class Http1Server {
     const { socket, open, account } = connection;
     this.#options.share.count();
     clearTimeout(connection.timer);
-    const bytes = countRequest(request, request.url?.split("?", 1)[0], account, () =>
-      this.#endFlood(connection),
-    );
+    const path = request.url?.split("?", 1)[0];
+    const counted = new Http1RequestCount(path, account, () => this.#endFlood(connection));
+    const bytes = new RequestBytes(request, counted);
     open.set(response, bytes);
     response.once("close", () => {
       open.delete(response);
@@ -267,6 +267,18 @@ export class Http1Server {
       ),
     );
     setTimeout(() => socket.destroy(), farewellMs).unref();
+  }
+}
+
+/** Counts a request in the account of its connection. */
+class Http1RequestCount extends CountedRequest {
+  protected readonly account: ByteAccount;
+  protected readonly onTooManyPieces: () => void;
+
+  constructor(path: string | undefined, account: ByteAccount, onTooManyPieces: () => void) {
+    super(path);
+    this.account = account;
+    this.onTooManyPieces = onTooManyPieces;
   }
 }
 

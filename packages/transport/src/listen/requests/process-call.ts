@@ -53,17 +53,28 @@ function certificateOf(socket: Socket): Uint8Array | undefined {
   return raw === undefined ? undefined : new Uint8Array(raw);
 }
 
-/** Returns the peer of a call; its metadata is built on first access. */
+/** The peer of a call; its metadata is built on first access. */
+class CallPeer implements Peer {
+  readonly address: string;
+  readonly certificate: Uint8Array | undefined;
+  readonly #headers: IncomingHttpHeaders;
+  #metadata: ReadonlyMap<string, string> | undefined;
+
+  constructor({ address, certificate }: HttpPeer, headers: IncomingHttpHeaders) {
+    this.address = address;
+    this.certificate = certificate;
+    this.#headers = headers;
+  }
+
+  get metadata(): ReadonlyMap<string, string> {
+    this.#metadata ??= metadataOf(this.#headers);
+    return this.#metadata;
+  }
+}
+
+/** Returns the peer of a call. */
 export function peerOf(connection: HttpPeer, headers: IncomingHttpHeaders): Peer {
-  let metadata: ReadonlyMap<string, string> | undefined;
-  return {
-    address: connection.address,
-    certificate: connection.certificate,
-    get metadata() {
-      metadata ??= metadataOf(headers);
-      return metadata;
-    },
-  };
+  return new CallPeer(connection, headers);
 }
 
 /** Returns the headers of a call, without the protocol's own headers. */

@@ -3,8 +3,8 @@ import type { Readable } from "node:stream";
 import { chunkOverheadBytes, owned } from "../../http2/read-ahead.ts";
 import { prefixBytes } from "../../internal/envelope.ts";
 
-/** Options of `RequestBytes`. */
-export interface RequestBytesOptions {
+/** Receives what `RequestBytes` counts. */
+export interface RequestEvents {
   /** A chunk is a piece if it has fewer bytes than this. */
   readonly pieceBytes: number;
   /** Called when `bytes` has grown because a message is incomplete, or because its consumer is behind. */
@@ -20,7 +20,7 @@ export interface RequestBytesOptions {
  */
 export class RequestBytes {
   readonly #readable: Readable;
-  readonly #options: RequestBytesOptions;
+  readonly #events: RequestEvents;
   /** Bytes that have arrived, and that the consumer has not read. */
   #unread: number;
   /** Bytes that the consumer has read of an incomplete message. */
@@ -29,11 +29,12 @@ export class RequestBytes {
   #chunks = 0;
   #isConsumed = false;
   #isFramed = false;
-  readonly #prefix: Buffer = Buffer.alloc(prefixBytes);
+  /** The prefix of a message; allocated when the first message is read. */
+  #prefix: Buffer | undefined;
 
-  constructor(readable: Readable, options: RequestBytesOptions) {
+  constructor(readable: Readable, events: RequestEvents) {
     this.#readable = readable;
-    this.#options = options;
+    this.#events = events;
     this.#unread = readable.readableLength; // node:http2 may read DATA before it emits "stream".
     const push = readable.push.bind(readable);
     // node:http and node:http2 call this method for each chunk, and emit no event for a paused stream.
@@ -46,10 +47,10 @@ export class RequestBytes {
       this.#unread += chunk.length;
       const isWanted = push(isBehind ? owned(chunk) : chunk);
       if (isBehind) {
-        options.onGrowth();
+        events.onGrowth();
       }
-      if (chunk.length < options.pieceBytes) {
-        options.onPiece();
+      if (chunk.length < events.pieceBytes) {
+        events.onPiece();
       }
       return isWanted;
     };
@@ -96,7 +97,7 @@ export class RequestBytes {
     this.#unread -= chunk.length;
     this.#partial = this.#isFramed ? this.#partialAfter(chunk) : this.#partial + chunk.length;
     if (this.#partial > 0) {
-      this.#options.onGrowth();
+      this.#events.onGrowth();
     }
     return owned(chunk);
   }
@@ -108,6 +109,7 @@ export class RequestBytes {
 
   /** Returns how many bytes of an incomplete message the consumer holds after a chunk. */
   #partialAfter(chunk: Uint8Array): number {
+    this.#prefix ??= Buffer.alloc(prefixBytes);
     let partial = this.#partial;
     let at = 0;
     while (at < chunk.length) {
