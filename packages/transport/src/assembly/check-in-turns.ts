@@ -15,7 +15,7 @@ export interface TurnedCheck {
   readonly onChecked: (refusal: Malformed | undefined) => void;
 }
 
-/** Checks a message in later turns, 64 KiB in each. */
+/** Checks a message, 64 KiB at a time, each in a turn of `turns`. */
 export function checkInTurns(options: TurnedCheck, at = 0): void {
   const { message, check, isDropped, onChecked } = options;
   inLaterTurn(options.turns, () => {

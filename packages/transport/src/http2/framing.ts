@@ -3,9 +3,9 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { type Arriving, Assembly } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
+import { chunkOverheadBytes, owned } from "../assembly/owned.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import { ChunkMemory } from "./chunk-memory.ts";
-import { chunkOverheadBytes, owned } from "./read-ahead.ts";
 
 const headerBytes = 5;
 const noBytes: Buffer = Buffer.alloc(0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { pbkdf2, randomBytes } from "node:crypto";
 import { constants, type OutgoingHttpHeaders } from "node:http2";
+import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
@@ -165,6 +167,24 @@ describe("requests", () => {
     ]);
   });
 
+  test("that say that they are small are counted while they are inflated", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address, gzip);
+    const served = record(await server.next());
+    const large = gzipSync(randomBytes(300_000));
+    large.writeUInt32LE(0, large.length - 4); // The inflated size, at the end of gzip.
+    // Nothing is inflated while all threads of the pool are busy.
+    const busy = Array.from({ length: 4 }, () =>
+      promisify(pbkdf2)("a", "b", 500_000, 64, "sha512"),
+    );
+    call.http2.write(frame(large, 1));
+    await expect.poll(() => server.listener.bufferedBytes).toBeGreaterThan(300_000);
+    await new Promise((resolve) => call.session.ping(resolve));
+    expect(server.listener.bufferedBytes).toBeGreaterThan(300_000);
+    await Promise.all(busy);
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
+  });
+
   test("that inflate beyond the limit are refused", async () => {
     await using server = await serving({ maxMessageBytes: 100_000 });
     await using call = rawCall(server.address, gzip);
@@ -253,6 +273,23 @@ describe("requests", () => {
     expect(await codeOf(served.closed)).toBe("INTERNAL");
     expect(served.messages.map(nameOf)).toEqual(["a"]);
     expect((await call.trailers)?.["grpc-message"]).toContain("malformed gRPC frame");
+    expect(call.session.closed).toBe(false);
+  });
+
+  test("behaviour 9: close their stream, if their framing is malformed, also while many others wait", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    // Nine chunks wait before the stream is started: the eighth breaks the framing.
+    for (let chunk = 1; chunk <= 9; chunk++) {
+      const bytes = chunk < 8 ? frame(bytesOf(named("a"))) : Buffer.of(2, 0, 0, 0, 0);
+      await new Promise((resolve) => call.http2.write(bytes, resolve));
+    }
+    await new Promise((resolve) => call.session.ping(resolve));
+    const served = record(stream);
+    expect(await codeOf(served.closed)).toBe("INTERNAL");
+    await call.trailers;
+    await expect.poll(() => server.listener.streams).toBe(0);
     expect(call.session.closed).toBe(false);
   });
 

@@ -402,6 +402,9 @@ export abstract class Http2MessageStream<
     if (isPiece) {
       this.#countPiece();
     }
+    if (this.done || this.discarding) {
+      return; // The rest is dropped, which needs no pauses.
+    }
     if (this.#isBlocked()) {
       if (this.#paused) {
         this.#deframer.release();
@@ -662,14 +665,16 @@ export abstract class Http2MessageStream<
       this.#failReading(receiver, said);
       return;
     }
-    this.#heldBytes = said;
+    // A message that says that it is small may take long to inflate, and keeps its compressed bytes meanwhile.
+    const neededBytes = Math.max(bytes.length, said);
+    this.#heldBytes = neededBytes;
     this.#inflating = true;
     // If a limit is exceeded, a stream ends, this one or another, before memory for the inflated message is allocated.
     this.#keepAccount();
     if (this.#account === undefined) {
       this.#startInflating(bytes, () => {});
     } else {
-      this.#account.inflateInTurn(said, (finished) => this.#startInflating(bytes, finished));
+      this.#account.inflateInTurn(neededBytes, (finished) => this.#startInflating(bytes, finished));
     }
   }
 

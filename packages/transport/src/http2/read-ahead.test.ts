@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
-import { owned, ReadAhead } from "./read-ahead.ts";
+import { owned } from "../assembly/owned.ts";
+import { ReadAhead } from "./read-ahead.ts";
 
 const readBytes = 64 * 1024;
 

@@ -110,7 +110,7 @@ export interface ByteAccount {
    * Calls `start` once this message and the messages that are already being inflated fit in `maxInflatingBytes`
    * together. A message above `maxInflatingBytes` is inflated alone.
    *
-   * @param bytes Size of the inflated message.
+   * @param bytes Memory that the message takes.
    * @param start Starts the inflation, and calls `finished` when it is done.
    */
   inflateInTurn(bytes: number, start: (finished: () => void) => void): void;

@@ -13,6 +13,7 @@ import { type BufferedBytes, connectionBytes } from "../limits/buffered-bytes.ts
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import type { Peer, ServerStream } from "../stream/message-stream.ts";
 import { processPath } from "../stream/process-path.ts";
+import { Pings } from "../websocket/pings.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -21,7 +22,7 @@ import {
   subprotocol,
 } from "../websocket/protocol.ts";
 import { type Socket, WebSocketStream } from "../websocket/websocket-stream.ts";
-import { isTooLarge, PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
+import { PatientWebSocket, wsOptions, wsSocket } from "../websocket/ws-socket.ts";
 import type { OriginCheck } from "./cors.ts";
 import type { WebSocketRoute } from "./listen-options.ts";
 import { type HttpPeer, metadataOf } from "./requests/process-call.ts";
@@ -60,15 +61,6 @@ export interface WebSocketOptions {
    */
   readonly count: () => () => void;
   readonly onError: (error: Error) => void;
-}
-
-/** Ping state of a WebSocket. */
-interface Life {
-  readonly network: Duplex;
-  /** True while the last ping is unanswered. */
-  pinged: boolean;
-  /** True once a message was too large: pongs are then no longer read. */
-  isDeaf: boolean;
 }
 
 /** Receives the WebSockets of one path. */
@@ -131,30 +123,15 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       return [path, { route, server }] as const;
     }),
   );
-  const open = new Map<WebSocket, Life>();
+  const open = new Set<Pings>();
   const timer =
     options.pingIntervalMs > 0
       ? setInterval(() => {
-          for (const [webSocket, life] of open) {
-            ping(webSocket, life);
+          for (const pings of open) {
+            pings.ping();
           }
         }, options.pingIntervalMs).unref()
       : undefined;
-  const ping = (webSocket: WebSocket, life: Life): void => {
-    if (life.pinged && !life.isDeaf && !webSocket.isPaused && !life.network.isPaused()) {
-      // The answer may have arrived while this process was busy: read the socket first.
-      setImmediate(() =>
-        setImmediate(() => {
-          if (life.pinged && !life.isDeaf) {
-            webSocket.terminate();
-          }
-        }),
-      );
-    } else if (webSocket.readyState === webSocket.OPEN && !life.isDeaf) {
-      life.pinged = true;
-      webSocket.ping();
-    }
-  };
 
   /** @throws DmEnvRpcError if the WebSocket is refused. */
   const peerOf = (
@@ -211,17 +188,11 @@ export function acceptWebSockets(options: WebSocketOptions): WebSockets {
       socket.terminateSoon();
       return;
     }
-    const life = { network, pinged: false, isDeaf: false };
-    open.set(webSocket, life);
-    webSocket.on("pong", () => {
-      life.pinged = false;
-    });
-    webSocket.on("error", (error) => {
-      life.isDeaf = isTooLarge(error);
-    });
+    const pings = new Pings(webSocket, network);
+    open.add(pings);
     const uncount = options.byNetwork.add(from.address);
     webSocket.once("close", () => {
-      open.delete(webSocket);
+      open.delete(pings);
       uncount();
     });
     route.accept(socket, peer, webSocket);

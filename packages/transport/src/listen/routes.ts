@@ -269,9 +269,6 @@ export function createRoutes(options: RoutesOptions): Routes {
       this.close(constants.NGHTTP2_CANCEL);
     }
   };
-  const onFinish = function (this: ServerHttp2Stream): void {
-    dropBody(this);
-  };
 
   return {
     handle(http2, headers, rawHeaders, connection, bytes) {
@@ -318,7 +315,10 @@ export function createRoutes(options: RoutesOptions): Routes {
           http2.destroy();
           return;
         }
-        http2.on("finish", onFinish);
+        http2.on("finish", () => {
+          bytes.end();
+          dropBody(http2);
+        });
         const cors = corsHeaders(headers, options.isAllowed);
         const inBytes = byteAnswerOf(handler.bytes, 2, headers[":method"], headers);
         if (inBytes !== undefined) {

@@ -79,9 +79,14 @@ export function deliver<Received>(
   }
 }
 
-/** Delivers a refusal as malformed, in place of a message of which no byte was kept. */
+/** Returns a refusal as a malformed message, in place of a message of which no byte was kept. */
+export function unreadRefusal(refusal: Malformed): UnreadMessage<never> {
+  return { size: 0, firstByte: 0, read: () => refusal };
+}
+
+/** Delivers a refusal as a malformed message. */
 export function deliverRefusal(receiver: StreamReceiver<unknown>, refusal: Malformed): void {
-  deliver(receiver, { size: 0, firstByte: 0, read: () => refusal });
+  deliver(receiver, unreadRefusal(refusal));
 }
 
 /**

@@ -183,6 +183,28 @@ test("bytes of an incomplete message are counted, but bytes of control frames ar
   expect(reader.partialBytes).toBe(0);
 });
 
+test("the bytes that the library keeps of an incomplete message do not keep the memory of whole chunks", () => {
+  const others: Uint8Array[] = [];
+  const reader = new FrameReader({
+    isMasked: true,
+    maxMessageBytes,
+    pool,
+    onRefusal() {},
+    onMessage() {},
+    onOther: (bytes) => others.push(bytes),
+    onBehind() {},
+  });
+  const part = frame({ first: 0x02, body: new Uint8Array(1) }, true);
+  const next = frame({ first: 0x00, body: new Uint8Array(1) }, true);
+  const pong = frame({ first: 0x8a, body: new Uint8Array(0) }, true);
+  for (const begin of [part, next, next]) {
+    reader.push(Buffer.concat([begin, Buffer.alloc(20 * pong.length, pong)]));
+  }
+  expect(reader.partialBytes).toBe(3 * (part.length + 256));
+  const kept = others.filter((bytes) => bytes[0] === 0x02 || bytes[0] === 0x00);
+  expect(kept.map(({ buffer }) => buffer.byteLength)).toEqual(Array(3).fill(part.length));
+});
+
 test("a reader that is paused at a message holds the rest of the chunk as bytes", () => {
   const messages: number[] = [];
   let behind = 0;

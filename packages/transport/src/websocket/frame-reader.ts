@@ -2,6 +2,7 @@
 import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { type Arriving, Assembly } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
+import { chunkOverheadBytes, owned } from "../assembly/owned.ts";
 import { mask } from "./mask.ts";
 
 const finalBinary = 0x82;
@@ -40,7 +41,10 @@ export interface FrameReaderOptions {
   readonly onMessage: (chunk: Uint8Array, start: number, end: number) => void;
   /** Called instead of `onMessage` when the check of a message has failed. The rest of the message is dropped. */
   readonly onRefusal: (refusal: Malformed) => void;
-  /** Called with the bytes of other frames, in order. A frame may arrive in several parts. */
+  /**
+   * Called with the bytes of other frames, in order. A frame may arrive in several parts. The library keeps those of an
+   * incomplete message.
+   */
   readonly onOther: (bytes: Uint8Array) => void;
   /** Called when bytes are held. The network should not be read until `readOn` has been called. */
   readonly onBehind: () => void;
@@ -94,7 +98,7 @@ export class FrameReader {
     return this.#assembly.isChecking;
   }
 
-  /** Received bytes of an incomplete message, plus held bytes. */
+  /** Received bytes of an incomplete message, with their overhead if the library keeps them, plus held bytes. */
   get partialBytes(): number {
     return this.#partialBytes + this.heldBytes;
   }
@@ -241,13 +245,24 @@ export class FrameReader {
     }
     const body = at;
     at += Math.min(this.#left ?? 0, chunk.length - at);
+    const isControl = ((this.#header[0] ?? 0) & opcodeBits) >= firstControlOpcode;
     const isEnd = this.#count(at - start, at - body);
     if (this.#fate === "library") {
-      this.#options.onOther(at - start === chunk.length ? chunk : chunk.subarray(start, at));
+      this.#leave(at - start === chunk.length ? chunk : chunk.subarray(start, at), isControl);
     } else if (this.#fate === "message") {
       this.#assemble(chunk, body, at, isEnd);
     }
     return at;
+  }
+
+  /** Leaves a part of a frame to the library, which keeps the parts of an incomplete message. */
+  #leave(part: Buffer, isControl: boolean): void {
+    if (isControl || this.#partialBytes === 0) {
+      this.#options.onOther(part);
+    } else {
+      this.#partialBytes += chunkOverheadBytes;
+      this.#options.onOther(owned(part));
+    }
   }
 
   /** Called with the first byte of a frame. */

@@ -17,7 +17,7 @@ export interface LibraryMessagesOptions {
 
 /**
  * Passes on the binary messages that the library `ws` has read: those in several frames, and all that follow a frame after
- * which the `FrameReader` leaves everything to the library. A message above 64 KiB is checked first, 64 KiB in a turn.
+ * which the `FrameReader` leaves everything to the library. A message above 64 KiB is checked first, in turns.
  */
 export class LibraryMessages {
   readonly #options: LibraryMessagesOptions;

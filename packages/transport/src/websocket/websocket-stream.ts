@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
+import { Queue } from "../internal/turns/queue.ts";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
 import { highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
-  deliverRefusal,
+  deliver,
   type MessageStream,
   onlyReceiver,
   refuseTooLarge,
   type StreamReceiver,
+  type UnreadMessage,
+  unreadRefusal,
 } from "../stream/message-stream.ts";
 import { UnreadMessages } from "../stream/unread-messages.ts";
 import {
@@ -42,11 +45,6 @@ export function encoded<T>(message: T, encoder: Encoder<T>): Uint8Array<ArrayBuf
   const bytes = new Uint8Array(encoder.size(message));
   encoder.write(message, bytes, 0);
   return bytes;
-}
-
-/** Returns the bytes that a message of the inbox counts as. */
-function inboxBytes(message: Uint8Array | Malformed): number {
-  return (message instanceof Uint8Array ? message.length : 0) + messageOverheadBytes;
 }
 
 /** An open WebSocket of any library or platform. */
@@ -82,7 +80,7 @@ export interface Socket {
 export interface SocketEvents {
   /** Called when a binary message has arrived: the bytes of `source` from `start` to `end`. */
   onBinary(source: Uint8Array, start: number, end: number): void;
-  /** Called when a binary message was refused before all of it had arrived. */
+  /** Called instead of `onBinary` for a binary message whose check has failed. */
   onRefusal(refusal: Malformed): void;
   onText(text: string): void;
   /** Called when `bufferedBytes` has fallen. */
@@ -123,9 +121,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   readonly #account: ByteAccount | undefined;
   #receiver: StreamReceiver<Received> | undefined;
   /** Messages that arrived while delivery was paused, and the refusals of others. */
-  #inbox: (Uint8Array | Malformed)[] = [];
-  /** Index of the next message in the inbox. `shift` would move all messages. */
-  #next = 0;
+  #inbox = new Queue<UnreadMessage<Received>>();
   #inboxBytes = 0;
   #paused = false;
   #reading = true;
@@ -230,8 +226,10 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     } else if (status !== undefined) {
       this.#status = status;
       this.#closeWith(status);
+      this.#readOn(); // So that the peer's close is read.
     } else {
       this.#socket.close(normalClosure, "");
+      this.#readOn();
     }
   }
 
@@ -275,8 +273,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (!this.#isExpected()) {
       return;
     }
-    if (this.#isBlocked() || this.#inbox.length > 0) {
-      this.#store(source.subarray(start, end));
+    if (this.#isBlocked() || this.#inbox.size > 0) {
+      this.#store(this.#unread.add(source, start, end));
       return;
     }
     this.#delivering = true;
@@ -288,7 +286,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (!this.#isExpected()) {
       return;
     }
-    this.#store(refusal);
+    this.#store(unreadRefusal(refusal));
     if (!this.#isBlocked()) {
       this.#deliver();
     }
@@ -313,13 +311,12 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   }
 
   /** Adds a message to the inbox. */
-  #store(message: Uint8Array | Malformed): void {
+  #store(message: UnreadMessage<Received>): void {
     this.#inbox.push(message);
-    this.#inboxBytes += inboxBytes(message);
+    this.#inboxBytes += message.size + messageOverheadBytes;
     this.#keepAccount();
     // The reader holds the remaining frames as bytes, which take far less memory than messages.
-    const isFull =
-      this.#inbox.length - this.#next >= messagesPerTurn || this.#inboxBytes >= holdBytes;
+    const isFull = this.#inbox.size >= messagesPerTurn || this.#inboxBytes >= holdBytes;
     if (this.#reading && isFull) {
       this.#reading = false;
       this.#socket.pause();
@@ -332,15 +329,18 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   }
 
   #hand(source: Uint8Array, start: number, end: number): void {
-    const { maxMessageBytes } = this.#options;
-    const size = end - start;
-    if (size > maxMessageBytes) {
-      this.#onTooLarge(`${size} bytes`);
-      return;
-    }
-    if (this.#receiver !== undefined) {
+    if (this.#receiver !== undefined && !this.#isTooLarge(end - start)) {
       this.#unread.deliver(this.#receiver, source, start, end);
     }
+  }
+
+  /** Returns true for a message that the socket has passed on although it is above the limit, as a platform's socket does. */
+  #isTooLarge(size: number): boolean {
+    const isTooLarge = size > this.#options.maxMessageBytes;
+    if (isTooLarge) {
+      this.#onTooLarge(`${size} bytes`);
+    }
+    return isTooLarge;
   }
 
   #deliver(): void {
@@ -350,22 +350,19 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
     this.#delivering = true;
     for (let left = messagesPerTurn; !this.#paused && !this.#done; left -= 1) {
-      const message = this.#inbox[this.#next];
-      if (message === undefined) {
-        this.#inbox = [];
-        this.#next = 0;
+      if (this.#inbox.size === 0) {
         break;
       }
       if (left === 0) {
         this.#schedule();
         break;
       }
-      this.#next += 1;
-      this.#inboxBytes -= inboxBytes(message);
-      if (message instanceof Uint8Array) {
-        this.#hand(message, 0, message.length);
-      } else {
-        deliverRefusal(receiver, message);
+      const message = this.#inbox.shift();
+      if (message !== undefined) {
+        this.#inboxBytes -= message.size + messageOverheadBytes;
+        if (!this.#isTooLarge(message.size)) {
+          deliver(receiver, message);
+        }
       }
     }
     this.#delivering = false;
@@ -373,11 +370,8 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     if (this.#done || this.#paused || this.#scheduled) {
       return;
     }
-    if (!this.#reading) {
-      this.#reading = true;
-      this.#socket.resume();
-    }
-    if (this.#peerEnded && this.#inbox.length === 0) {
+    this.#readOn();
+    if (this.#peerEnded && this.#inbox.size === 0) {
       this.#tellEnd(receiver);
     }
   }
@@ -484,10 +478,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#done = true;
     this.#failure = error;
     this.#forget();
-    if (!this.#reading) {
-      this.#reading = true;
-      this.#socket.resume(); // So that the peer's close is read.
-    }
+    this.#readOn(); // So that the peer's close is read.
     if (this.#receiver !== undefined) {
       this.#tellClose();
     }
@@ -497,9 +488,16 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     queueMicrotask(() => this.#receiver?.onClose(this.#failure));
   }
 
+  /** Ends a pause of the reading. */
+  #readOn(): void {
+    if (!this.#reading) {
+      this.#reading = true;
+      this.#socket.resume();
+    }
+  }
+
   #forget(): void {
-    this.#inbox = [];
-    this.#next = 0;
+    this.#inbox = new Queue();
     this.#inboxBytes = 0;
     this.#keepAccount();
   }

@@ -11,6 +11,7 @@ import type { WebSocketRoute } from "../listen/listen-options.ts";
 import { openStream } from "../open/open-stream.ts";
 import { processPath } from "../stream/process-path.ts";
 import { authority, serverPair } from "../testing/certificates.ts";
+import { reachableArrayBuffers } from "../testing/memory.ts";
 import { answered, answerOf, named, nameOf, stepRequest } from "../testing/messages.ts";
 import { bytesOf } from "../testing/raw-call.ts";
 import { type Recorder, record } from "../testing/recorder.ts";
@@ -91,6 +92,68 @@ describe("the close of a WebSocket", () => {
     expect(code).toBe(4000 + statusCodes.INVALID_ARGUMENT);
     expect(texts.join()).toContain('expected \\"end\\"');
     expect(await served.closed).toMatchObject({ code: "INVALID_ARGUMENT" });
+  });
+
+  test("a client that closes because a response was too large for it is answered", {
+    timeout: 15_000,
+  }, async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    socket.close(1009, "too big");
+    expect(await served.closed).toBeInstanceOf(DmEnvRpcError);
+    expect((await closed).code).toBe(1009);
+  });
+
+  test("a server that ends the call while its stream is paused reads the client's close", {
+    timeout: 15_000,
+  }, async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server);
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    await open;
+    for (let i = 0; i < 4; i++) {
+      socket.send(bytesOf(stepRequest(50_000)));
+    }
+    await served.seen("message");
+    await expect.poll(() => server.listener.bufferedBytes).toBeGreaterThan(64 * 1024);
+    stream.end(new DmEnvRpcError("NOT_FOUND", "gone"));
+    expect((await closed).code).toBe(4000 + statusCodes.NOT_FOUND);
+    await served.closed;
+  });
+
+  test("a frame above 2^53 bytes is refused like any other that is too large", async () => {
+    await using server = await serving();
+    const client = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol]);
+    const closed = once(client, "close");
+    const [response] = await once(client, "upgrade");
+    const stream = await server.next();
+    const served = record(stream);
+    response.socket.write(Buffer.from("82ff002000000000000000000000", "hex"));
+    await served.seen("end");
+    stream.end();
+    expect((await closed)[0]).toBe(4000 + statusCodes.RESOURCE_EXHAUSTED);
+  });
+
+  test("a peer that breaks the protocol and leaves its side open is cut", {
+    timeout: 15_000,
+  }, async () => {
+    await using server = await serving();
+    const socket = connectTcp({
+      port: server.listener.port,
+      host: "127.0.0.1",
+      allowHalfOpen: true,
+    });
+    socket.write(
+      `GET ${processPath} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${subprotocol}\r\n\r\n`,
+    );
+    socket.resume();
+    const served = record(await server.next());
+    socket.write(Buffer.of(0xf2, 0x80, 0, 0, 0, 0)); // Reserved bits are set.
+    expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
+    socket.destroy();
   });
 
   test("a message after the client has ended its side ends the stream with an error", async () => {
@@ -515,6 +578,68 @@ describe("hostile WebSockets", () => {
     await served.closed;
   });
 
+  test("messages that were delivered are released although another always waits", async () => {
+    await using server = await serving();
+    const { socket, open } = bare(server);
+    const stream = await server.next();
+    let received = 0;
+    const closed = new Promise((resolve) => {
+      stream.start({
+        onMessage() {
+          received += 1;
+          stream.pause();
+        },
+        onDrain() {},
+        onEnd() {},
+        onClose: resolve,
+      });
+    });
+    await open;
+    const before = reachableArrayBuffers();
+    const message = bytesOf(stepRequest(30_000));
+    const waiting = async (messages: number): Promise<void> => {
+      const bytes = messages * message.length;
+      await expect
+        .poll(() => server.listener.bufferedBytes, { interval: 0 })
+        .toBeGreaterThanOrEqual(bytes);
+    };
+    socket.send(message);
+    await expect.poll(() => received, { interval: 0 }).toBe(1);
+    socket.send(message);
+    await waiting(1);
+    for (let sent = 2; sent < 200; sent++) {
+      socket.send(message);
+      await waiting(2);
+      stream.resume();
+      await expect.poll(() => received, { interval: 0 }).toBe(sent);
+    }
+    await expect.poll(() => reachableArrayBuffers() - before).toBeLessThan(2_000_000);
+    socket.terminate();
+    await closed;
+  });
+
+  test("a small message that waits does not keep the memory of what arrived with it", async () => {
+    await using server = await serving();
+    const client = new WebSocket(`ws://${server.address}${processPath}`, [subprotocol]);
+    const [response] = await once(client, "upgrade");
+    const stream = await server.next();
+    const served = record(stream, { onMessage: () => stream.pause() });
+    const pongs = Buffer.alloc(60_000, Buffer.of(0x8a, 0x80, 0, 0, 0, 0));
+    const message = bytesOf(named("a"));
+    const header = Buffer.of(0x82, 0x80 | message.length, 0, 0, 0, 0);
+    const parts = Buffer.concat([header, message, pongs]);
+    const before = reachableArrayBuffers();
+    for (let part = 0; part < 100; part++) {
+      response.socket.write(parts);
+      const pong = once(client, "pong");
+      client.ping();
+      await pong;
+    }
+    await expect.poll(() => reachableArrayBuffers() - before).toBeLessThan(2_000_000);
+    client.terminate();
+    await served.closed;
+  });
+
   test("the empty messages that wait during a pause are bounded, too", async () => {
     await using server = await serving({ maxBufferedBytes: 1024 * 1024 });
     const { socket, open } = bare(server);
@@ -613,6 +738,25 @@ describe("the life of a WebSocket", () => {
     const served = record(await server.next());
     expect(await served.closed).toMatchObject({ code: "UNAVAILABLE" });
     socket.terminate();
+  });
+
+  test("a peer whose pong waits behind messages that are not read stays connected", async () => {
+    await using server = await serving({ pingIntervalMs: 20 });
+    const { socket, open } = bare(server);
+    const stream = await server.next();
+    const served = record(stream, {
+      onMessage: () => {
+        stream.pause();
+        setTimeout(() => stream.resume(), 1);
+      },
+    });
+    await open;
+    for (let i = 0; i < 300; i++) {
+      socket.send(bytesOf(stepRequest(40_000)));
+    }
+    await served.seen("message", 300);
+    socket.terminate();
+    await served.closed;
   });
 
   test("a quiet stream that answers pings stays open", async () => {

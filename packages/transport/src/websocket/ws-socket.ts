@@ -30,7 +30,7 @@ export const wsOptions = {
 } as const;
 
 /**
- * A WebSocket of `ws` that does not close after a message above `maxPayload`: the stream closes it once earlier
+ * A WebSocket of `ws` that does not close after a frame above `maxPayload`: the stream closes it once earlier
  * requests are answered. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
@@ -38,16 +38,23 @@ export class PatientWebSocket extends WebSocket {
   flush: () => void = () => {};
 
   override close(code?: number, reason?: string | Buffer): void {
-    if (code !== messageTooBig) {
+    // `ws` passes a reason unless it has received a frame above `maxPayload`.
+    if (code !== messageTooBig || reason !== undefined) {
       this.flush();
       super.close(code, reason);
     }
   }
 }
 
-/** Returns true for the error of `ws` about a message above `maxPayload`. */
+/** The errors of `ws` about frames above `maxPayload`, and above 2^53 bytes. */
+const tooLargeCodes = [
+  "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH",
+  "WS_ERR_UNSUPPORTED_DATA_PAYLOAD_LENGTH",
+];
+
+/** Returns true for an error of `ws` about a frame that is too large. */
 export function isTooLarge(error: Error): boolean {
-  return "code" in error && error.code === "WS_ERR_UNSUPPORTED_MESSAGE_LENGTH";
+  return "code" in error && tooLargeCodes.includes(String(error.code));
 }
 
 /** Cuts a WebSocket that is closing if its peer does not answer the close within `goodbyeMs`. */
@@ -232,9 +239,10 @@ export function wsSocket(options: WsSocketOptions): Socket {
       });
       webSocket.on("error", (error) => {
         reader.close();
-        // After any other error, `ws` emits "close" with the code.
         if (isTooLarge(error)) {
           started.onTooLarge();
+        } else {
+          terminateSoon(webSocket); // `ws` would wait 30 s for the peer to close its side.
         }
       });
       webSocket.on("close", (code: number, reason: Buffer) => {

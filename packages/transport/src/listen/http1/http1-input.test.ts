@@ -69,6 +69,26 @@ test("a small chunk is passed on at once, unless the turn is over", async () => 
   expect(received).toEqual([1_000, 500]);
 });
 
+test("the time in which a chunk is parsed counts for the turn", async () => {
+  let nowMs = 0;
+  const tasks: (() => void)[] = [];
+  const share = new ThreadShare(
+    new LoopTurns(
+      () => nowMs,
+      (task) => void tasks.push(task),
+    ),
+  );
+  const socket = new Source();
+  new Http1Input(socket, turnKeyOf("192.0.2.1:1"), share, () => 0);
+  socket.on("data", () => {
+    nowMs += 5;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  share.count();
+  expect(socket.push(Buffer.alloc(1_000))).toBe(true);
+  expect(share.isOver).toBe(true);
+});
+
 test("a large chunk is passed on in slices, one per turn, and nothing is read meanwhile", async () => {
   const { socket, input, received, reads, turn } = sliced();
   await turn();

@@ -116,7 +116,7 @@ export class Http1Input {
       return false;
     }
     if (!this.#share.isOver && sliceOf(chunk).length === chunk.length) {
-      return this.#push(chunk);
+      return this.#pushCounted(chunk);
     }
     this.#waiting = chunk;
     this.#passInTurn();
@@ -141,10 +141,17 @@ export class Http1Input {
     }
     const slice = sliceOf(this.#waiting);
     this.#waiting = this.#waiting.subarray(slice.length);
-    this.#push(slice);
+    this.#pushCounted(slice);
     if (this.#hasEnded && this.#waiting.length === 0) {
       this.#endInTurn(() => this.#pushEnd());
     }
+  }
+
+  /** Lets node:http parse a chunk, whose time counts for the turn. */
+  #pushCounted(chunk: Buffer): boolean {
+    const isWanted = this.#push(chunk);
+    this.#share.count();
+    return isWanted;
   }
 
   #pushEnd(): void {

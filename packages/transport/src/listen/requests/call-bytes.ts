@@ -79,7 +79,7 @@ export class CallBytes extends CountedRequest implements ByteHolder {
       return;
     }
     this.#hasFailed = true;
-    if (http2.headersSent || http2.destroyed) {
+    if (http2.headersSent || http2.destroyed || http2.closed) {
       http2.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
     } else {
       refuseForNow(http2, this.#headers, error);

@@ -109,6 +109,24 @@ test.each([
   expect([...answers]).toEqual(["200"]);
 });
 
+test("a call that ends before it has read its request counts no later bytes of it", async () => {
+  await using server = await serving({
+    routes: (router) => router.service(Health, { check: () => ({}) }),
+    byteStreams: new Map([[health, () => new Promise(() => {})]]),
+  });
+  await using call = rawCall(server.address, {
+    ":path": health,
+    "grpc-timeout": "50m",
+  });
+  const message = frame(Buffer.alloc(50_000));
+  call.http2.write(message.subarray(0, 10_000));
+  await new Promise((resolve) => call.http2.once("trailers", resolve));
+  await new Promise((resolve) => call.http2.write(message.subarray(10_000, 40_000), resolve));
+  await new Promise((resolve) => call.session.ping(resolve));
+  await expect.poll(() => server.listener.bufferedBytes).toBeLessThan(5_000);
+  expect(call.http2.closed).toBe(false);
+});
+
 test("a call that answers before it reads its requests receives them all", async () => {
   let read = () => {};
   const mayRead = new Promise<void>((resolve) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { Readable } from "node:stream";
-import { chunkOverheadBytes, owned } from "../../http2/read-ahead.ts";
+import { chunkOverheadBytes, owned } from "../../assembly/owned.ts";
 import { prefixBytes } from "../../internal/envelope.ts";
 
 /** Receives what `RequestBytes` counts. */
