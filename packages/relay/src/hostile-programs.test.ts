@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
+import { connect as connectHttp2 } from "node:http2";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { FrameSchema } from "@dm-env-rpc/protocol/relay";
-import { openStream } from "@dm-env-rpc/transport";
+import { type OpenedStream, openStream } from "@dm-env-rpc/transport";
 import { relayPath, relaySubprotocol } from "@dm-env-rpc/transport/internal/relay";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { WebSocket as NodeWebSocket } from "ws";
-import { gameToken, serving } from "../testing/relaying.ts";
+import { gameToken, type ServedRelay, serving } from "../testing/relaying.ts";
 
 /** A program that sends the frames that a test chooses. */
 class RawProgram {
@@ -57,6 +58,12 @@ it.each<[string, (program: RawProgram) => void, number, RegExp]>([
     (program) => program.send(0, { case: "pong", value: {} }),
     invalid,
     /"hello" as the first/,
+  ],
+  [
+    "a first frame of 17 KiB",
+    ({ socket }) => socket.send(new Uint8Array(17 * 1024)),
+    invalid,
+    /introduction of at most/,
   ],
   ["a wrong token", (program) => program.hello("token-of-a-stranger"), 4016, /token of a program/],
   [
@@ -133,6 +140,60 @@ it.each<[string, (program: RawProgram) => void, RegExp]>([
   },
 );
 
+it.each([
+  ["malformed", [Uint8Array.of(0xff)]],
+  ["slow to decode", Array.from({ length: 10 }, () => Buffer.alloc(64 * 1024, Buffer.of(0x70, 0)))],
+])(
+  "ends the stream of an agent in JSON whose answer is %s, and no other stream",
+  async (_what, parts) => {
+    await using served = await serving();
+    const program = new RawProgram(served.dial);
+    await program.opened;
+    program.hello();
+    await expect.poll(() => served.relay.programs()).toHaveLength(1);
+    const address = served.relay.programs()[0]?.address ?? "";
+    const session = connectHttp2(address);
+    onTestFinished(() => session.destroy());
+    const agent = session.request({
+      ":method": "POST",
+      ":path": "/dm_env_rpc.v1.Environment/Process",
+      "content-type": "application/connect+json",
+    });
+    await expect.poll(() => served.relay.programs()[0]?.streams).toBe(1);
+    await using other = await openStream(address);
+    const received = new Promise((resolve) => {
+      other.start({ onMessage: resolve, onEnd() {}, onDrain() {}, onClose() {} });
+    });
+    await expect.poll(() => served.relay.programs()[0]?.streams).toBe(2);
+    for (const [index, value] of parts.entries()) {
+      program.send(1, { case: index + 1 < parts.length ? "part" : "message", value });
+    }
+    let body = "";
+    for await (const chunk of agent) {
+      body += chunk;
+    }
+    expect(body).toContain('"code":"internal"');
+    expect(body).toContain("agent in JSON or over HTTP/1.1");
+    program.send(2, { case: "message", value: new Uint8Array(0) });
+    await received;
+  },
+);
+
+it("refuses an agent whose metadata is large", async () => {
+  await using served = await serving();
+  const program = new RawProgram(served.dial);
+  await program.opened;
+  program.hello();
+  await expect.poll(() => served.relay.programs()).toHaveLength(1);
+  const metadata = Object.fromEntries(["a", "b", "c"].map((name) => [name, "x".repeat(6_000)]));
+  await using agent = await openStream(served.relay.programs()[0]?.address ?? "", { metadata });
+  const lost = new Promise((resolve) => {
+    agent.start({ onMessage() {}, onEnd() {}, onDrain() {}, onClose: resolve });
+  });
+  expect(await lost).toMatchObject({ code: "INVALID_ARGUMENT" });
+  expect(served.relay.programs()[0]?.streams).toBe(0);
+});
+
 it("closes a program that does not introduce itself", async () => {
   await using served = await serving({ limits: { helloMs: 100 } });
   const program = new RawProgram(served.dial);
@@ -152,44 +213,99 @@ it("refuses a page of another origin", async () => {
   expect(await closeOf("https://play.example.org")).toBe(invalid);
 });
 
-it.each([
-  [{ maxUnsentBytesPerProgram: 300_000 }, "does not read"],
-  [{ maxBufferedBytes: 2_000_000 }, "limit: maxBufferedBytes)"],
-])("closes a program that does not read its agents' streams, with %j", async (limits, reason) => {
-  await using served = await serving({ limits });
-  const socket = new NodeWebSocket(served.dial + relayPath, relaySubprotocol);
-  socket.on("error", () => {}); // The relay closes the connection.
+/** A program that reads nothing after it has been accepted. */
+async function deafProgram({ dial }: ServedRelay): Promise<NodeWebSocket> {
+  const socket = new NodeWebSocket(dial + relayPath, relaySubprotocol);
+  socket.on("error", () => {}); // The relay may close the connection.
+  onTestFinished(() => socket.terminate());
   await once(socket, "open");
   const value = { token: gameToken, instance: new Uint8Array(16), windowBytes: 256 * 1024 };
   socket.send(toBinary(FrameSchema, create(FrameSchema, { kind: { case: "hello", value } })));
   await once(socket, "message");
   socket.pause();
-  const address = served.relay.programs()[0]?.address ?? "";
-  const lost = (): boolean => served.events.some(({ kind }) => kind === "program-lost");
+  return socket;
+}
+
+function send200Kb(agent: OpenedStream): void {
+  agent.start({ onMessage() {}, onEnd() {}, onDrain() {}, onClose() {} });
   const data = new Uint8Array(200_000);
+  agent.send({
+    case: "step",
+    value: {
+      actions: [{ uid: 1, tensor: { dtype: "uint8", shape: [data.length], data } }],
+      requestedObservations: [],
+    },
+  });
+}
+
+const isLost = ({ events }: ServedRelay): boolean =>
+  events.some(({ kind }) => kind === "program-lost");
+
+const lostFor = (reason: string): unknown =>
+  expect.objectContaining({
+    kind: "program-lost",
+    error: expect.objectContaining({
+      code: "RESOURCE_EXHAUSTED",
+      message: expect.stringContaining(reason),
+    }),
+  });
+
+it("closes a program that does not read its agents' streams, by maxUnsentBytesPerProgram", async () => {
+  await using served = await serving({ limits: { maxUnsentBytesPerProgram: 300_000 } });
+  await deafProgram(served);
+  const address = served.relay.programs()[0]?.address ?? "";
+  // The sockets of the operating system buffer some megabytes, too.
+  const agents = await Promise.all(Array.from({ length: 150 }, () => openStream(address)));
+  await expect.poll(() => served.relay.programs()[0]?.streams).toBe(agents.length);
+  for (const agent of agents) {
+    send200Kb(agent);
+  }
+  await expect.poll(() => isLost(served)).toBe(true);
+  await Promise.all(agents.map((agent) => agent.close()));
+  expect(served.events).toContainEqual(lostFor("does not read"));
+});
+
+it("closes a program that does not read its agents' streams, by maxBufferedBytes", async () => {
+  await using served = await serving({ limits: { maxBufferedBytes: 2_000_000 } });
+  await deafProgram(served);
+  const address = served.relay.programs()[0]?.address ?? "";
   let sent = 0;
-  while (!lost()) {
+  while (!isLost(served)) {
     await using agent = await openStream(address);
-    agent.start({ onMessage() {}, onEnd() {}, onDrain() {}, onClose() {} });
-    agent.send({
-      case: "step",
-      value: {
-        actions: [{ uid: 1, tensor: { dtype: "uint8", shape: [data.length], data } }],
-        requestedObservations: [],
+    send200Kb(agent);
+    sent += 200_000;
+    await expect.poll(() => isLost(served) || served.relay.programs()[0]?.streams).toBeTruthy();
+  }
+  expect(sent).toBeLessThan(100_000_000);
+  expect(served.events).toContainEqual(lostFor("limit: maxBufferedBytes)"));
+});
+
+it("refuses further agents of a program that does not read, and keeps the program", async () => {
+  await using served = await serving({ limits: { maxUnsentBytesPerProgram: 2_000_000 } });
+  await deafProgram(served);
+  const address = served.relay.programs()[0]?.address ?? "";
+  const streams = (): number | undefined => served.relay.programs()[0]?.streams;
+  const metadata = { a: "x".repeat(15_000) };
+  let refused: Error | undefined;
+  while (refused === undefined) {
+    await using agent = await openStream(address, { metadata });
+    let isOver = false;
+    agent.start({
+      onMessage() {},
+      onEnd() {},
+      onDrain() {},
+      onClose: (error) => {
+        refused ??= isOver ? undefined : error;
       },
     });
-    sent += data.length;
-    await expect.poll(() => lost() || served.relay.programs()[0]?.streams).toBeTruthy();
+    await expect.poll(() => refused ?? streams(), { interval: 1 }).toBeTruthy();
+    isOver = true;
+    await agent.close();
+    await expect.poll(streams, { interval: 1 }).toBe(0);
   }
-  // The sockets of the operating system buffer some megabytes, too.
-  expect(sent).toBeLessThan(100_000_000);
-  expect(served.events).toContainEqual(
-    expect.objectContaining({
-      kind: "program-lost",
-      error: expect.objectContaining({
-        code: "RESOURCE_EXHAUSTED",
-        message: expect.stringContaining(reason),
-      }),
-    }),
-  );
+  expect(refused).toMatchObject({
+    code: "RESOURCE_EXHAUSTED",
+    message: expect.stringContaining("reads too slowly"),
+  });
+  expect(served.relay.programs()[0]?.isConnected).toBe(true);
 });

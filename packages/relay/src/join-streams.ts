@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { packStatus } from "@dm-env-rpc/tensor-codec/proto";
+import type { ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import type { ClientStream, ServerStream } from "@dm-env-rpc/transport";
-import { type ThreadShare, turnKeyOf } from "@dm-env-rpc/transport/internal";
+import { type ThreadShare, toError, turnKeyOf } from "@dm-env-rpc/transport/internal";
 import { rawResponse } from "@dm-env-rpc/transport/internal/relay";
 import { Turns } from "./turns.ts";
 
@@ -30,6 +31,26 @@ export function joinStreams(
     pause: () => agent.pause(),
     resume: resumeAgent,
   });
+  /**
+   * Passes on an answer. It fails if the agent's stream is in JSON or over HTTP/1.1, which the answer is converted for, and
+   * the answer is malformed or takes too long to decode.
+   *
+   * @returns False if the agent reads too slowly.
+   */
+  const answer = (message: ProcessResponse): boolean => {
+    try {
+      return agent.send(message);
+    } catch (thrown) {
+      program.abort(
+        new DmEnvRpcError(
+          "INTERNAL",
+          `response of the program: expected one that can be converted for an agent in JSON or over HTTP/1.1, received ${toError(thrown).message}`,
+          { cause: thrown },
+        ),
+      );
+      return true;
+    }
+  };
   /** Error of a message of the agent that is malformed or too large; sent after the program's answers. */
   let refusal: DmEnvRpcError | undefined;
   agent.start({
@@ -58,13 +79,13 @@ export function joinStreams(
     onMessage: (message) => {
       if (message.case === "malformed") {
         program.abort(message.value);
-      } else if (!agent.send(message)) {
+      } else if (!answer(message)) {
         program.pause();
       }
     },
     onEnd: () => {
       if (refusal !== undefined) {
-        agent.send(rawResponse({ case: "error", value: packStatus(refusal) }));
+        answer(rawResponse({ case: "error", value: packStatus(refusal) }));
       }
       agent.end();
     },

@@ -14,6 +14,9 @@ import type { ProgramGrant } from "./grants.ts";
 import { joinStreams } from "./join-streams.ts";
 import type { RelayLimits } from "./limits.ts";
 
+/** Maximum length of the names and values of a call's metadata, which a program receives with the call. */
+const maxMetadataBytes = 16 * 1024;
+
 /** Dependencies of a place. */
 export interface PlaceOptions {
   /** Name of the program. */
@@ -38,11 +41,14 @@ export class Place {
   readonly #held: ConnectionBytes;
   #listener: Listener | undefined;
   #address = "";
-  /** ID of the program that has the place, the same for all its connections. */
-  #instance: string | undefined;
+  /** ID of the program that has the place or, while the place is away, had it last. A program uses one ID for all its connections. */
+  #instance = "";
+  #isAway = true;
   #link: Link | undefined;
   #streams = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Called when the last stream has closed. */
+  #onIdle: (() => void) | undefined;
 
   constructor(options: PlaceOptions) {
     this.#options = options;
@@ -63,7 +69,7 @@ export class Place {
 
   /** True while no connected or connecting program has the place. */
   get isAway(): boolean {
-    return this.#instance === undefined;
+    return this.#isAway;
   }
 
   /** Streams of agents that are open. */
@@ -71,7 +77,7 @@ export class Place {
     return this.#streams;
   }
 
-  /** True if the program with this ID has the place. */
+  /** True if the program with this ID has the place, or had it last. */
   isOf(instance: string): boolean {
     return this.#instance === instance;
   }
@@ -86,6 +92,7 @@ export class Place {
   reserve(instance: string): void {
     clearTimeout(this.#timer);
     this.#instance = instance;
+    this.#isAway = false;
   }
 
   /** Sets the link of the program and closes its earlier link, if any. */
@@ -117,7 +124,7 @@ export class Place {
   leave(): void {
     if (this.#link === undefined) {
       const { limits, onExpired } = this.#options;
-      this.#instance = undefined;
+      this.#isAway = true;
       clearTimeout(this.#timer);
       this.#timer = setTimeout(() => onExpired(this), limits.awayMs);
     }
@@ -137,6 +144,11 @@ export class Place {
       return;
     }
     const { address, metadata } = agent.peer;
+    const refused = this.#refusal(metadata);
+    if (refused !== undefined) {
+      agent.abort(refused);
+      return;
+    }
     const socket = this.#link?.open({
       peerAddress: address,
       metadata: Object.fromEntries(metadata),
@@ -163,15 +175,54 @@ export class Place {
     });
     joinStreams(agent, program, share, (error) => {
       this.#streams -= 1;
+      if (this.#streams === 0) {
+        this.#onIdle?.();
+      }
       emit({ kind: "agent-left", program: name, from: address, error });
     });
   }
 
-  /** Closes the port, and then the link. */
-  async close(reason: DmEnvRpcError, options?: CloseOptions): Promise<void> {
+  /** Returns the error for an agent whose call would use too much of the program's connection. */
+  #refusal(metadata: ReadonlyMap<string, string>): DmEnvRpcError | undefined {
+    const { maxUnsentBytesPerProgram } = this.#options.limits;
+    const bytes = [...metadata].reduce((sum, [name, value]) => sum + name.length + value.length, 0);
+    if (bytes > maxMetadataBytes) {
+      return new DmEnvRpcError(
+        "INVALID_ARGUMENT",
+        `metadata of a call to a program: expected at most ${maxMetadataBytes} characters, received ${bytes}`,
+      );
+    }
+    // Above the limit itself, the link closes.
+    if ((this.#link?.unsentBytes ?? 0) > maxUnsentBytesPerProgram / 2) {
+      return new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `the program "${this.name}" reads too slowly to accept further agents: more than half of maxUnsentBytesPerProgram (${maxUnsentBytesPerProgram}) waits for it; try again later`,
+      );
+    }
+    return undefined;
+  }
+
+  /** Closes the port, waits until the streams have ended or `graceMs` have passed, and then closes the link. */
+  async close(reason: DmEnvRpcError, options: CloseOptions = {}): Promise<void> {
     clearTimeout(this.#timer);
-    await this.#listener?.close(options);
+    // Agents that have dialled the relay's own port have no stream of this port.
+    await Promise.all([this.#listener?.close(options), this.#idle(options.graceMs)]);
     this.#link?.close(reason);
     clearTimeout(this.#timer);
+  }
+
+  /** Waits until no stream is open, but at most for `graceMs`. */
+  #idle(graceMs = 0): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#streams === 0 || graceMs === 0) {
+        resolve();
+        return;
+      }
+      const timer = setTimeout(resolve, graceMs);
+      this.#onIdle = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   }
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { connect as connectHttp2 } from "node:http2";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { connect } from "@dm-env-rpc/client";
 import {
   EnvironmentRequestSchema,
   EnvironmentStateType,
   JoinWorldRequestSchema,
 } from "@dm-env-rpc/protocol";
+import { FrameSchema } from "@dm-env-rpc/protocol/relay";
 import { dialOut } from "@dm-env-rpc/server";
 import { callGhost } from "@dm-env-rpc/tests-processes";
 import { type OpenedStream, openStream, type ServerStream } from "@dm-env-rpc/transport";
+import { relayPath, relaySubprotocol } from "@dm-env-rpc/transport/internal/relay";
 import { describe, expect, it, vi } from "vitest";
 import { counting } from "../testing/counting.ts";
 import { dialed, gameToken, otherToken, serving, startProgram } from "../testing/relaying.ts";
@@ -177,6 +179,61 @@ describe("a relay", () => {
     await expect(join(served.relay.url, { metadata })).rejects.toMatchObject({
       code: "NOT_FOUND",
     });
+  });
+
+  it("gives each of several programs of one token its own address again", async () => {
+    await using served = await serving({
+      programs: [{ name: "tab", token: gameToken, maxPrograms: 2 }],
+    });
+    const socketOf = async (instance: number) => {
+      const socket = new WebSocket(served.dial + relayPath, relaySubprotocol);
+      socket.binaryType = "arraybuffer";
+      await new Promise((resolve) => {
+        socket.onopen = resolve;
+      });
+      const value = {
+        token: gameToken,
+        instance: new Uint8Array(16).fill(instance),
+        windowBytes: 65_536,
+      };
+      const welcome = new Promise<string>((resolve) => {
+        socket.onmessage = ({ data }) => {
+          const { kind } = fromBinary(FrameSchema, new Uint8Array(data));
+          resolve(kind.case === "welcome" ? kind.value.program : String(kind.case));
+        };
+      });
+      socket.send(toBinary(FrameSchema, create(FrameSchema, { kind: { case: "hello", value } })));
+      return { socket, name: await welcome };
+    };
+    const first = await socketOf(1);
+    const second = await socketOf(2);
+    expect([first.name, second.name]).toEqual(["tab/1", "tab/2"]);
+    first.socket.close();
+    second.socket.close();
+    await expect
+      .poll(() => served.relay.programs().filter(({ isConnected }) => isConnected))
+      .toEqual([]);
+    const again = [await socketOf(2), await socketOf(1)];
+    expect(again.map(({ name }) => name)).toEqual(["tab/2", "tab/1"]);
+    for (const { socket } of again) {
+      socket.close();
+    }
+  });
+
+  it("waits for the agents on its own port before it closes, and accepts no others", async () => {
+    const served = await serving();
+    await using program = await dialed(served.dial, gameToken);
+    const metadata = { "dm-env-rpc-program": "game" };
+    const { connection, environment } = await join(served.relay.url, { metadata });
+    await environment.reset();
+    const closing = served.relay.close({ graceMs: 30_000 });
+    await expect(join(served.relay.url, { metadata })).rejects.toMatchObject({
+      code: "UNAVAILABLE",
+    });
+    await environment.step({ add: 1 });
+    await connection.close();
+    await closing;
+    expect(program.server).toBeDefined();
   });
 
   it("is dialed again by its programs after it has restarted", async () => {

@@ -278,9 +278,9 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
       maxUnsentBytes: limits.maxUnsentBytesPerProgram,
       openAccount: (holder) => buffered.open(connectionBytes(peer.address), holder),
       onHello: (hello) => void onHello(hello),
-      onActivity: () => {
+      onActivity: (bytes) => {
         isAlive = true;
-        turns.count();
+        turns.count(bytes);
       },
       onClose: (error) => {
         clearTimeout(helloTimer);
@@ -293,6 +293,10 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
   };
 
   const acceptAgent = (agent: ServerStream): void => {
+    if (isClosing) {
+      agent.abort(reason);
+      return;
+    }
     const name = agent.peer.metadata.get(programHeader);
     const place = [...places].find((place) => place.name === name);
     if (place !== undefined) {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ThreadShare, TurnKey } from "@dm-env-rpc/transport/internal";
 
-/** Number of messages that a source forwards after a resume, even if the turn is over. */
+/** Number of small messages that a source forwards after a resume, even if the turn is over. */
 const messagesPerResume = 32;
+
+/** A message of this many bytes counts as another small one. */
+const bytesPerMessage = 4 * 1024;
 
 /** A stream or a WebSocket that can stop delivering messages. */
 export interface Pausable {
@@ -27,10 +30,14 @@ export class Turns {
   }
 
   /** Counts a message of the source. */
-  count(): void {
-    this.#share.countStep();
+  count(bytes = 0): void {
+    if (bytes < bytesPerMessage) {
+      this.#share.countStep();
+    } else {
+      this.#share.count();
+    }
     if (this.#left > 0) {
-      this.#left -= 1;
+      this.#left -= 1 + Math.floor(bytes / bytesPerMessage);
       return;
     }
     if (!this.#share.isOver || this.isWaiting) {

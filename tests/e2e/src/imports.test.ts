@@ -41,7 +41,7 @@ const rooms: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     connect: ["stream", "limits", "internal"],
     open: ["connect", "websocket", "http2", "assembly", "stream", "limits", "internal"],
     listen: ["connect", "websocket", "http2", "assembly", "stream", "limits", "internal"],
-    relay: ["open", "websocket", "stream", "limits", "internal"],
+    relay: ["open", "websocket", "assembly", "stream", "limits", "internal"],
   },
   server: {
     definition: [],

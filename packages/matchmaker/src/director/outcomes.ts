@@ -12,6 +12,7 @@ import { put, type Replica, remove } from "../replica/replica.ts";
 import type { Change, Stored } from "../store/store.ts";
 import type { DirectorContext } from "./context.ts";
 import type { MatchIndex } from "./indexes/match-index.ts";
+import { partySizeIn } from "./matching/assignments.ts";
 
 /**
  * Returns a ticket that waits again, in its old place. The ticket need not be watched or read for `awayMs`.
@@ -52,7 +53,8 @@ export function vacated(match: Match, ticketId: string): Match {
   if (team === undefined) {
     return match;
   }
-  const { [ticketId]: size = 1, ...parties } = match.parties ?? {};
+  const size = partySizeIn(match, ticketId);
+  const { [ticketId]: _, ...parties } = match.parties ?? {};
   return {
     ...match,
     teams: match.teams.map(({ name, tickets }) => ({

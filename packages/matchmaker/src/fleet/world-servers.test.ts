@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import dns from "node:dns";
+import { once } from "node:events";
+import { createServer } from "node:http2";
 import { syncBuiltinESMExports } from "node:module";
+import type { AddressInfo } from "node:net";
 import { connect } from "@dm-env-rpc/client";
 import { defineWorld, lockstep, serve } from "@dm-env-rpc/server";
 import { t } from "@dm-env-rpc/tensor-codec";
@@ -36,6 +39,28 @@ it("a destroy that waits for agents to leave does not block other requests to th
   await env.close();
   await destroying;
   expect(server.worldNames()).toEqual([]);
+});
+
+it.each([
+  ["large", Buffer.alloc(100_000)],
+  ["slow to decode", Buffer.alloc(50_000, Buffer.of(0x70, 0))],
+])("an answer that is %s is refused", async (_what, answer) => {
+  const server = createServer();
+  server.on("stream", (stream) => {
+    stream.on("error", () => {});
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    const prefix = Buffer.alloc(5);
+    prefix.writeUInt32BE(answer.length, 1);
+    stream.write(Buffer.concat([prefix, answer]));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await using servers = networkServers();
+  await expect(servers.check({ id: "a", address }, 10_000)).rejects.toThrow(
+    /too large|maxMessageWork|budget/,
+  );
+  server.close();
 });
 
 it("a reset that waits for an agent's next step does not block other requests to the server", async () => {

@@ -4,6 +4,7 @@ import { BlockList, isIPv6 } from "node:net";
 import { type Connection, connect, isRefusal } from "@dm-env-rpc/client";
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { unpackTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { createRequestCodec, createResponseCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { type OpenTls, parseAddress } from "@dm-env-rpc/transport";
 import { shorten } from "@dm-env-rpc/transport/internal";
 import { detached } from "@dm-env-rpc/transport/internal/tracing";
@@ -62,6 +63,15 @@ export interface NetworkServersOptions {
   readonly tls?: OpenTls | undefined;
 }
 
+/** Maximum size of an answer, in bytes. Answers to the requests of a matchmaker have at most the name of a world. */
+const maxAnswerBytes = 64 * 1024;
+
+/** Codecs of connections to servers, with a small budget of work for answers. */
+const answerCodecs = {
+  request: createRequestCodec(),
+  response: createResponseCodec({ borrowScalars: true, maxMessageWork: 2 ** 14 }),
+};
+
 /**
  * Accesses environment servers over the network. All creates without metadata share one connection to each
  * server. Each destroy or reset opens its own connection, because the call may block.
@@ -80,6 +90,8 @@ export function networkServers(options: NetworkServersOptions = {}): WorldServer
       refuseUnixSocket(address);
       return connect(address, {
         connectTimeoutMs: timeoutMs,
+        maxMessageBytes: maxAnswerBytes,
+        codecs: answerCodecs,
         ...(options.tls === undefined ? {} : { tls: options.tls }),
         metadata,
         checkIp: (ip) => refuseCloudServices(ip, address),

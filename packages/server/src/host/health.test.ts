@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { createClient } from "@connectrpc/connect";
+import { createClient, createContextValues } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -10,6 +10,7 @@ import { describe, expect, it } from "vitest";
 import { networkPeer, serving } from "../../testing/network.ts";
 import { tally } from "../../testing/tally.ts";
 import { defineWorld } from "../definition/world.ts";
+import { createHealthBoard } from "./health.ts";
 import type { Server } from "./serve.ts";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
@@ -162,5 +163,30 @@ describe("health", () => {
     ).rejects.toThrow(/abort|cancel/i);
     expect(seen).toEqual([SERVING]);
     await server.close({ graceMs: 10_000 });
+  });
+
+  it("forgets a watcher over HTTP/2 when its call closes", async () => {
+    const board = createHealthBoard([]);
+    const watch = board.byteStreams.get("/grpc.health.v1.Health/Watch");
+    let sent = 0;
+    let close = (): void => {};
+    const watching = watch?.(new Uint8Array(), {
+      values: createContextValues(),
+      signal: new AbortController().signal,
+      onClose: (listener) => {
+        close = listener;
+      },
+      send() {
+        sent += 1;
+        return true;
+      },
+      drained: async () => {},
+    });
+    board.setServing("", false);
+    expect(sent).toBe(2);
+    close();
+    await watching;
+    board.setServing("", true);
+    expect(sent).toBe(2);
   });
 });

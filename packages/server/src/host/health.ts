@@ -20,7 +20,7 @@ export interface HealthBoard {
   readonly service: ServiceImpl<typeof Health>;
   /**
    * Check and Watch as bytes, by the paths of their methods, for the option `byteStreams` of a listener. A call then takes
-   * a third of the time and memory that it takes through Connect.
+   * less than a third of the time and memory that it takes through Connect.
    */
   readonly byteStreams: ReadonlyMap<string, ByteStream>;
   /** Sets whether a service is serving. Initially all services are. */

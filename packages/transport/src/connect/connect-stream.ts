@@ -93,7 +93,8 @@ export function createProcessHandler({
       EnvironmentResponse
     >(() => requests, {
       decode: (message) => fromGenerated(codecs.request, EnvironmentRequestSchema, message),
-      encode: (message) => toGenerated(codecs.response, EnvironmentResponseSchema, message),
+      encode: (message) =>
+        toGenerated(codecs.response, EnvironmentResponseSchema, message, codecs.checkResponse),
       onIncomingEnd: async () => {
         await new Promise((resolve) => setImmediate(resolve));
         return "half-close"; // After an abort, the stream is done already, so the value has no effect.

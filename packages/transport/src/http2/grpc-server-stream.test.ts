@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import { pbkdf2, randomBytes } from "node:crypto";
+import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { closeSync, openSync, rmSync } from "node:fs";
+import { mkdtemp, open } from "node:fs/promises";
 import { constants, type OutgoingHttpHeaders } from "node:http2";
-import { promisify } from "node:util";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { DmEnvRpcError, type StatusCode } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
@@ -30,6 +34,22 @@ import { echo, type Serving, serving } from "../testing/serving.ts";
 import { slowChecks } from "../testing/slow-checks.ts";
 
 const gzip = { "grpc-encoding": "gzip" };
+
+/** Keeps all threads that inflate messages waiting until the returned function is called. */
+async function blockThreadPool(): Promise<() => void> {
+  const folder = await mkdtemp(join(tmpdir(), "pool-"));
+  const fifo = join(folder, "fifo");
+  execFileSync("mkfifo", [fifo]);
+  const threads = Number(process.env["UV_THREADPOOL_SIZE"] ?? 4);
+  const opened = Array.from({ length: threads }, () => open(fifo, "r")); // Each waits for a writer.
+  return () => {
+    const writer = openSync(fifo, "r+");
+    void Promise.all(opened.map(async (file) => (await file).close())).then(() => {
+      closeSync(writer);
+      rmSync(folder, { recursive: true });
+    });
+  };
+}
 
 async function codeOf(closed: Promise<Error | undefined>): Promise<StatusCode> {
   return errorOf(await closed).code;
@@ -173,15 +193,12 @@ describe("requests", () => {
     const served = record(await server.next());
     const large = gzipSync(randomBytes(300_000));
     large.writeUInt32LE(0, large.length - 4); // The inflated size, at the end of gzip.
-    // Nothing is inflated while all threads of the pool are busy.
-    const busy = Array.from({ length: 4 }, () =>
-      promisify(pbkdf2)("a", "b", 500_000, 64, "sha512"),
-    );
+    const release = await blockThreadPool();
     call.http2.write(frame(large, 1));
     await expect.poll(() => server.listener.bufferedBytes).toBeGreaterThan(300_000);
     await new Promise((resolve) => call.session.ping(resolve));
     expect(server.listener.bufferedBytes).toBeGreaterThan(300_000);
-    await Promise.all(busy);
+    release();
     expect(await codeOf(served.closed)).toBe("INTERNAL");
   });
 

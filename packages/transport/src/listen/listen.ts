@@ -174,7 +174,7 @@ async function listenOn(
 
   const inProtobuf = { encoder: codecs.response, maxMessageBytes };
   const inJson = {
-    encoder: jsonResponses(codecs.response),
+    encoder: jsonResponses(codecs),
     convert: requestOfJson,
     maxMessageBytes: maxRequestBytes,
     messageLimit: requestLimit,

@@ -193,7 +193,10 @@ export function createRoutes(options: RoutesOptions): Routes {
       return uncount;
     }
     try {
-      const ended = options.onCall({ path, peer, refused });
+      const ended: unknown = options.onCall({ path, peer, refused });
+      if (typeof ended !== "function") {
+        throw new TypeError(`onCall: expected it to return a function, received ${typeof ended}`);
+      }
       return () => {
         uncount();
         ended();

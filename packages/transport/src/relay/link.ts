@@ -46,6 +46,9 @@ const maxPartBytes = 64 * 1024;
 /** Maximum size of a frame, in bytes. */
 export const maxFrameBytes: number = 2 * maxPartBytes;
 
+/** Maximum size of the first frame, in bytes: the peer has not shown a token yet. */
+const maxIntroductionBytes = 16 * 1024;
+
 /** Highest stream number. */
 const maxStreamNumber = 2 ** 32 - 1;
 
@@ -72,8 +75,8 @@ export interface LinkOptions {
   readonly onWelcome?: ((welcome: Welcome) => void) | undefined;
   /** Called when the relay has opened a stream. `socket` behaves like a separate WebSocket. */
   readonly onOpen?: ((open: Open, socket: Socket) => void) | undefined;
-  /** Called when a frame has arrived. */
-  readonly onActivity: () => void;
+  /** Called when a frame has arrived, with its bytes. */
+  readonly onActivity: (bytes: number) => void;
   /** Called when the link, and with it every stream, is closed. Always the last event. */
   readonly onClose: (error: DmEnvRpcError) => void;
 }
@@ -127,6 +130,11 @@ export class Link {
     return this.#streams.size;
   }
 
+  /** Bytes that wait for a peer that does not read. */
+  get unsentBytes(): number {
+    return this.#options.socket.bufferedBytes;
+  }
+
   /** Introduces a program to its relay. */
   hello(hello: Omit<MessageInitShape<typeof HelloSchema>, "$typeName">): void {
     this.#send(0, { case: "hello", value: { ...hello, windowBytes } });
@@ -174,14 +182,19 @@ export class Link {
     if (this.#isClosed) {
       return;
     }
+    if (this.#peerWindow === undefined && bytes.length > maxIntroductionBytes) {
+      const received = `${bytes.length} bytes`;
+      this.#violated(`an introduction of at most ${maxIntroductionBytes} bytes`, received);
+      return;
+    }
     let frame: Frame;
     try {
-      frame = fromBinary(FrameSchema, bytes);
+      frame = fromBinary(FrameSchema, bytes, { readUnknownFields: false });
     } catch {
       this.#violated("a relay.v1.Frame in each binary message", `${bytes.length} other bytes`);
       return;
     }
-    this.#options.onActivity();
+    this.#options.onActivity(bytes.length);
     const { side } = this.#options;
     const { stream: number, kind } = frame;
     if (number === 0) {

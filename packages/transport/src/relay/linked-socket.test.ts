@@ -7,6 +7,9 @@ import { type FrameContent, LinkedSocket, type LinkedSocketOptions } from "./lin
 /** Credit that a frame costs in addition to its content, in bytes. */
 const cost = 64;
 
+/** Memory that a part counts as in addition to its content, in bytes. */
+const overhead = 256;
+
 /** Creates a stream of a link, and records its events and the frames that it sends. */
 function created(options: Partial<LinkedSocketOptions> = {}) {
   const sent: FrameContent[] = [];
@@ -155,17 +158,22 @@ describe("a message that is received", () => {
     const { socket, events, received } = created();
     socket.take({ case: "part", value: Uint8Array.of(1, 2) });
     socket.take({ case: "part", value: Uint8Array.of(3) });
-    expect(socket.partialBytes).toBe(3);
+    expect(socket.partialBytes).toBe(3 + 2 * overhead);
     socket.take({ case: "message", value: Uint8Array.of(4) });
     expect(received.map((bytes) => [...bytes])).toEqual([[1, 2, 3, 4]]);
-    expect(events).toEqual(["partial 2", "partial 3", "partial 0", "binary 4"]);
+    expect(events).toEqual([
+      `partial ${2 + overhead}`,
+      `partial ${3 + 2 * overhead}`,
+      "partial 0",
+      "binary 4",
+    ]);
     socket.take(message(0));
     expect(events.at(-1)).toBe("binary 0");
   });
 
   test("is copied if it is small or a part, so that it keeps no chunk in memory, but not if it is large", () => {
     const { socket, received } = created({ windowBytes: 100_000, maxMessageBytes: 100_000 });
-    const chunk = new Uint8Array(20_000);
+    const chunk = Buffer.alloc(20_000);
     socket.take({ case: "message", value: chunk.subarray(0, 4_096) });
     socket.take({ case: "message", value: chunk.subarray(0, 4_097) });
     socket.take({ case: "part", value: chunk.subarray(0, 8_000) });
@@ -176,6 +184,12 @@ describe("a message that is received", () => {
       [4_097, 7],
       [8_001, 0],
     ]);
+  });
+
+  test("is refused if it has an empty part", () => {
+    const { socket } = created();
+    expect(socket.take(part(0))).toEqual(["parts with content", "an empty part"]);
+    expect(socket.take(part(1))).toBeUndefined();
   });
 
   test("is refused above the credit, even if it is a text or a part", () => {
@@ -220,8 +234,8 @@ describe("a message that is received", () => {
 
   test.each([
     ["at once", [message(1_001)], []],
-    ["in parts", [part(600), part(401)], ["partial 600"]],
-    ["with its last part", [part(1_000), message(1)], ["partial 1000"]],
+    ["in parts", [part(600), part(401)], [`partial ${600 + overhead}`]],
+    ["with its last part", [part(1_000), message(1)], [`partial ${1_000 + overhead}`]],
   ])(
     "above the limit %s is reported once, and all later messages are dropped",
     (_how, frames, before) => {
@@ -248,7 +262,12 @@ describe("a message that is received", () => {
     socket.take(message(1_000));
     socket.take(part(999));
     socket.take(message(1));
-    expect(events).toEqual(["binary 1000", "partial 999", "partial 0", "binary 1000"]);
+    expect(events).toEqual([
+      "binary 1000",
+      `partial ${999 + overhead}`,
+      "partial 0",
+      "binary 1000",
+    ]);
   });
 });
 

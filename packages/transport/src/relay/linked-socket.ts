@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { Frame, FrameSchema } from "@dm-env-rpc/protocol/relay";
+import { chunkOverheadBytes } from "../assembly/owned.ts";
 import { goodbyeMs } from "../limits/limits.ts";
 import {
   type Encoder,
@@ -94,7 +95,7 @@ export class LinkedSocket implements Socket {
   }
 
   get partialBytes(): number {
-    return this.#partialBytes;
+    return this.#partialBytes + this.#parts.length * chunkOverheadBytes;
   }
 
   start(events: SocketEvents): void {
@@ -147,8 +148,11 @@ export class LinkedSocket implements Socket {
    */
   take(kind: Frame["kind"]): Violation | undefined {
     switch (kind.case) {
-      case "message":
       case "part":
+      case "message":
+        if (kind.case === "part" && kind.value.length === 0) {
+          return ["parts with content", "an empty part"];
+        }
         return this.#takeContent(kind.value.length, () => this.#takeBytes(kind));
       case "text":
         // A text costs the bytes of its UTF-8, as it was sent.
@@ -199,13 +203,14 @@ export class LinkedSocket implements Socket {
       return;
     }
     if (kind === "part") {
-      this.#parts.push(value.slice());
+      this.#parts.push(new Uint8Array(value)); // Not `slice`, which copies nothing of a Buffer.
       this.#partialBytes += value.length;
       this.#events?.onPartial();
       return;
     }
     if (this.#parts.length === 0) {
-      this.#events?.onBinary(value.length > smallBytes ? value : value.slice(), 0, value.length);
+      const message = value.length > smallBytes ? value : new Uint8Array(value);
+      this.#events?.onBinary(message, 0, message.length);
       return;
     }
     const whole = new Uint8Array(this.#partialBytes + value.length);

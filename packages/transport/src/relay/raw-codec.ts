@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import {
   createResponseCodec,
+  defaultMaxMessageWork,
   type MessageCodec,
   type ProcessRequest,
   type ProcessResponse,
 } from "@dm-env-rpc/tensor-codec/wire";
 import type { CallCodecs } from "../stream/call-codecs.ts";
 import { encoded } from "../websocket/websocket-stream.ts";
+
+/** Reads responses that are to be converted. Its budget of work is that of a request, because a stranger may have made them. */
+const budgeted = createResponseCodec({ maxMessageWork: defaultMaxMessageWork });
 
 /**
  * Codecs whose messages are undecoded bytes, valid until the receiver's handler returns: for a program that forwards
@@ -15,6 +19,12 @@ import { encoded } from "../websocket/websocket-stream.ts";
 export const rawCodecs: CallCodecs = {
   request: rawCodec<ProcessRequest>(),
   response: rawCodec<ProcessResponse>(),
+  checkResponse(bytes) {
+    const response = budgeted.read(bytes, 0, bytes.length);
+    if (response.case === "malformed") {
+      throw response.value;
+    }
+  },
 };
 
 function rawCodec<T>(): MessageCodec<T> {

@@ -11,6 +11,11 @@ import {
 export interface CallCodecs {
   readonly request: MessageCodec<ProcessRequest>;
   readonly response: MessageCodec<ProcessResponse>;
+  /**
+   * Checks the bytes of a response before it is converted for a client in JSON or over HTTP/1.1, and throws an error for
+   * one that is malformed or takes long to decode. Default: responses are not checked, because this program made them.
+   */
+  readonly checkResponse?: ((bytes: Uint8Array) => void) | undefined;
 }
 
 /** Creates tensor-codec's codecs with their default limits. */

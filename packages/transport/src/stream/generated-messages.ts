@@ -10,15 +10,22 @@ export interface Carried<Message> {
   readonly bytes: number;
 }
 
-/** Converts a message of tensor-codec to the generated message of protobuf-es: encodes it, then decodes the bytes. */
+/**
+ * Converts a message of tensor-codec to the generated message of protobuf-es: encodes it, then decodes the bytes.
+ *
+ * @param check Called with the bytes before they are decoded.
+ */
 export function toGenerated<T, Desc extends DescMessage>(
   codec: Pick<MessageCodec<T>, "size" | "write">,
   schema: Desc,
   message: T,
+  check?: (bytes: Uint8Array) => void,
 ): Carried<MessageShape<Desc>> {
   const bytes = new Uint8Array(codec.size(message));
   codec.write(message, bytes, 0);
-  return { message: fromBinary(schema, bytes), bytes: bytes.length };
+  check?.(bytes);
+  // Unknown fields would take far more memory than their bytes.
+  return { message: fromBinary(schema, bytes, { readUnknownFields: false }), bytes: bytes.length };
 }
 
 /**

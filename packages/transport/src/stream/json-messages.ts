@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import { fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
-import { EnvironmentRequestSchema, EnvironmentResponseSchema } from "@dm-env-rpc/protocol";
+import {
+  EnvironmentRequestSchema,
+  type EnvironmentResponse,
+  EnvironmentResponseSchema,
+} from "@dm-env-rpc/protocol";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, MessageCodec, ProcessResponse } from "@dm-env-rpc/tensor-codec/wire";
 import { shorten } from "../internal/shorten.ts";
 import { messageOf } from "../internal/thrown.ts";
+import type { CallCodecs } from "./call-codecs.ts";
 import { toGenerated } from "./generated-messages.ts";
 
 /** Maximum length of a parser's message in an error: it may repeat a value of the request. */
@@ -41,14 +46,30 @@ export function requestOfJson(
   }
 }
 
+/** Returns the JSON of a response. Leaves out the details of an error if this program does not know their types. */
+function jsonOf(message: EnvironmentResponse): string {
+  try {
+    return toJsonString(EnvironmentResponseSchema, message);
+  } catch (error) {
+    if (message.payload.case !== "error" || message.payload.value.details.length === 0) {
+      throw error;
+    }
+    message.payload.value.details = [];
+    return toJsonString(EnvironmentResponseSchema, message);
+  }
+}
+
 /** Encodes responses in protobuf's JSON format. */
-export function jsonResponses(codec: Encoder): Encoder {
+export function jsonResponses({
+  response: codec,
+  checkResponse,
+}: Pick<CallCodecs, "response" | "checkResponse">): Encoder {
   /** The message that `size` has measured. */
   let json: Uint8Array = noBytes;
   return {
     size(response) {
-      const { message } = toGenerated(codec, EnvironmentResponseSchema, response);
-      json = new TextEncoder().encode(toJsonString(EnvironmentResponseSchema, message));
+      const { message } = toGenerated(codec, EnvironmentResponseSchema, response, checkResponse);
+      json = new TextEncoder().encode(jsonOf(message));
       return json.length;
     },
     write(_response, target, offset) {

@@ -84,6 +84,8 @@ export class FrameReader {
   #header: number[] = [];
   /** Number of bytes of this frame's body that have not arrived; undefined until the header is complete. */
   #left: number | undefined;
+  /** Length of the body of the current frame, once its header is complete. */
+  #bodyBytes = 0;
   readonly #assembly: Assembly;
   /** The mask of the message that is assembled, twice: a chunk may begin at any of its bytes. */
   readonly #mask = new Uint8Array(2 * maskBytes);
@@ -240,6 +242,7 @@ export class FrameReader {
       at += 1;
       this.#left = bodyLength(this.#header);
       if (this.#left !== undefined) {
+        this.#bodyBytes = this.#left;
         this.#decide(this.#left, earlier);
       }
     }
@@ -248,21 +251,32 @@ export class FrameReader {
     const isControl = ((this.#header[0] ?? 0) & opcodeBits) >= firstControlOpcode;
     const isEnd = this.#count(at - start, at - body);
     if (this.#fate === "library") {
-      this.#leave(at - start === chunk.length ? chunk : chunk.subarray(start, at), isControl);
+      const part = at - start === chunk.length ? chunk : chunk.subarray(start, at);
+      if (isControl) {
+        this.#options.onOther(isEnd ? part : owned(part));
+      } else {
+        this.#leave(part, !isEnd && at > body);
+      }
     } else if (this.#fate === "message") {
       this.#assemble(chunk, body, at, isEnd);
     }
     return at;
   }
 
-  /** Leaves a part of a frame to the library, which keeps the parts of an incomplete message. */
-  #leave(part: Buffer, isControl: boolean): void {
-    if (isControl || this.#partialBytes === 0) {
+  /**
+   * Leaves a part of a message to the library, which keeps the parts of an incomplete message.
+   *
+   * @param isSplit True if the rest of the frame's body will arrive in another chunk. The library then copies a small body
+   *   into memory of `Buffer.poolSize`, which the copy keeps alive.
+   */
+  #leave(part: Buffer, isSplit: boolean): void {
+    if (this.#partialBytes === 0) {
       this.#options.onOther(part);
-    } else {
-      this.#partialBytes += chunkOverheadBytes;
-      this.#options.onOther(owned(part));
+      return;
     }
+    const isCopied = isSplit && this.#bodyBytes < Buffer.poolSize;
+    this.#partialBytes += isCopied ? Buffer.poolSize : chunkOverheadBytes;
+    this.#options.onOther(owned(part));
   }
 
   /** Called with the first byte of a frame. */

@@ -7,7 +7,9 @@ import { isTooLarge } from "./ws-socket.ts";
 export class Pings {
   readonly #webSocket: WebSocket;
   readonly #network: Duplex;
-  /** True while a ping is unanswered, and this side has not paused its reading since. */
+  /** True while a ping is unanswered. `ws` closes a WebSocket on which 60 pongs wait to be sent, so only one ping waits. */
+  #isPinged = false;
+  /** True while the ping is unanswered, and this side has not paused its reading since. */
   #isOverdue = false;
   /** True once a message was too large: pongs are then no longer read. */
   #isDeaf = false;
@@ -16,11 +18,13 @@ export class Pings {
   constructor(webSocket: WebSocket, network: Duplex) {
     this.#webSocket = webSocket;
     this.#network = network;
-    const forgive = (): void => {
+    webSocket.on("pong", () => {
+      this.#isPinged = false;
       this.#isOverdue = false;
-    };
-    webSocket.on("pong", forgive);
-    network.on("pause", forgive); // The pong may wait behind much that is not read.
+    });
+    network.on("pause", () => {
+      this.#isOverdue = false; // The pong may wait behind much that is not read.
+    });
     webSocket.on("error", (error) => {
       this.#isDeaf = isTooLarge(error);
     });
@@ -33,7 +37,13 @@ export class Pings {
     }
     if (!this.#isOverdue) {
       this.#isOverdue = !this.#network.isPaused();
-      this.#webSocket.ping();
+      if (this.#isPinged) {
+        // Needs no answer. A socket that is not read notices only when it is written to that its peer has reset it.
+        this.#webSocket.pong();
+      } else {
+        this.#isPinged = true;
+        this.#webSocket.ping();
+      }
       return;
     }
     // The answer may have arrived while this process was busy: read the socket first.

@@ -38,7 +38,7 @@ export class PatientWebSocket extends WebSocket {
   flush: () => void = () => {};
 
   override close(code?: number, reason?: string | Buffer): void {
-    // `ws` passes a reason unless it has received a frame above `maxPayload`.
+    // With this code, `ws` passes no reason only after a frame that is too large.
     if (code !== messageTooBig || reason !== undefined) {
       this.flush();
       super.close(code, reason);

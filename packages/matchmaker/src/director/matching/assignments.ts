@@ -49,7 +49,7 @@ export async function reserve(
   const data = { ...profile.data, ...match.data };
   const reserveFor = async (ticketId: string, team: string) => {
     const part = { team, role: profile.roleOfTeam.get(team) ?? "", data };
-    const partySize = match.parties?.[ticketId] ?? 1;
+    const partySize = partySizeIn(match, ticketId);
     const sign = (): Promise<string> =>
       issuer.joinToken({
         ticketId,
@@ -97,9 +97,14 @@ export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
   return teams.flatMap(({ tickets }) => tickets);
 }
 
+/** Returns the number of agents that a ticket of a match is for. The ticket's creator chooses its ID, such as "constructor". */
+export function partySizeIn({ parties = {} }: Pick<Match, "parties">, ticketId: string): number {
+  return Object.hasOwn(parties, ticketId) ? (parties[ticketId] ?? 1) : 1;
+}
+
 /** Returns the number of seats of the given tickets of a match. */
-export function seatsOf({ parties }: Pick<Match, "parties">, tickets: readonly string[]): number {
-  return tickets.reduce((sum, id) => sum + (parties?.[id] ?? 1), 0);
+export function seatsOf(match: Pick<Match, "parties">, tickets: readonly string[]): number {
+  return tickets.reduce((sum, id) => sum + partySizeIn(match, id), 0);
 }
 
 /** Returns the property `parties` of a match: the parties in `known`, and the parties among `tickets`. */
@@ -107,12 +112,13 @@ export function partiesOf(
   tickets: readonly Pick<Ticket, "id" | "partySize">[],
   known: Match["parties"] = {},
 ): Pick<Match, "parties"> {
-  const parties = { ...known };
-  for (const { id, partySize = 1 } of tickets) {
-    if (partySize > 1) {
-      parties[id] = partySize;
-    }
-  }
+  // Not `parties[id] = …`, which sets no property for the ID "__proto__".
+  const parties = Object.fromEntries([
+    ...Object.entries(known),
+    ...tickets.flatMap(({ id, partySize = 1 }) =>
+      partySize > 1 ? [[id, partySize] as const] : [],
+    ),
+  ]);
   return Object.keys(parties).length === 0 ? {} : { parties };
 }
 

@@ -37,6 +37,20 @@ describe("a world that a server started with", () => {
     expect(callsOf(fleet, "create")).toEqual([]);
   });
 
+  it("is adopted in a later check if its server has reported many others", async () => {
+    await using fleet = await Fleet.open();
+    const server = await fleet.serve("a", { maxWorlds: 200 });
+    for (let world = 0; world < 120; world++) {
+      server.create("gridworld", true);
+    }
+    const adopted: number[] = [];
+    for (let check = 0; check < 4; check++) {
+      await fleet.pass(1_000);
+      adopted.push(eventsOf(fleet, "world-adopted").length);
+    }
+    expect(adopted).toEqual([50, 100, 120, 120]);
+  });
+
   it("is never destroyed while it is spare", async () => {
     await using fleet = await Fleet.open({ settings: { orphanMs: 1_000 } });
     const server = await fleet.serve("a");

@@ -7,6 +7,9 @@ import { change, type DirectorContext } from "../context.ts";
 import { isEmpty } from "../servers/presence.ts";
 import type { WorldTasks } from "./world-tasks.ts";
 
+/** Maximum number of worlds of one server that are adopted in one check. The others are adopted in later checks. */
+const maxAdopted = 50;
+
 /**
  * Handles reported worlds without a record. A world that its server started with is adopted. Any other such
  * world is orphaned: for example, the outcome of its create was unknown. An orphaned world is destroyed once
@@ -30,6 +33,7 @@ export class Orphans {
     const { replica, matchIndex } = this.#context;
     const present = new Set<string>();
     for (const { value: server } of [...replica.table("server").values()]) {
+      let adopted = 0;
       for (const world of replica.get("report", server.id)?.value.worlds ?? []) {
         const key = `orphan ${server.id}\n${world.name}`;
         present.add(key);
@@ -41,7 +45,10 @@ export class Orphans {
           continue;
         }
         if (world.premade) {
-          await this.#adopt(server, world, key);
+          adopted += 1;
+          if (adopted <= maxAdopted) {
+            await this.#adopt(server, world, key);
+          }
         } else {
           this.#consider(server, world, key);
         }

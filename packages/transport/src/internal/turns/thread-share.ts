@@ -135,6 +135,11 @@ export class ThreadShare {
   /** Counts any other request. */
   count(): void {
     this.#counted += 1;
+    this.measure();
+  }
+
+  /** Reads the clock after work that belongs to a counted request. */
+  measure(): void {
     if (this.#turns.count(this) || this.#counted >= this.#perTurn) {
       this.#isTurnOver = true;
       this.isOver = true;

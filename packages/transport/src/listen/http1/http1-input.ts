@@ -150,7 +150,7 @@ export class Http1Input {
   /** Lets node:http parse a chunk, whose time counts for the turn. */
   #pushCounted(chunk: Buffer): boolean {
     const isWanted = this.#push(chunk);
-    this.#share.count();
+    this.#share.measure();
     return isWanted;
   }
 

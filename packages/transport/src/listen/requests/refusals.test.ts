@@ -109,7 +109,10 @@ test.each([
   expect([...answers]).toEqual(["200"]);
 });
 
-test("a call that ends before it has read its request counts no later bytes of it", async () => {
+// It is tried again, because the stream closes a second after its response.
+test("a call that ends before it has read its request counts no later bytes of it", {
+  retry: 3,
+}, async () => {
   await using server = await serving({
     routes: (router) => router.service(Health, { check: () => ({}) }),
     byteStreams: new Map([[health, () => new Promise(() => {})]]),

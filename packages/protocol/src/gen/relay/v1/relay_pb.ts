@@ -69,7 +69,7 @@ export type Frame = Message<"relay.v1.Frame"> & {
     case: "message";
   } | {
     /**
-     * A part of a message that another frame continues.
+     * A part of a message that another frame continues. Must not be empty. Must not be empty.
      *
      * @generated from field: bytes part = 6;
      */
