@@ -110,6 +110,7 @@ def made(sample, request):
         assert envs[-1].one_stream == (one_stream and name not in OWN)
         return envs[-1]
 
+    make.one_stream = one_stream
     yield make
     for env in envs:
         env.close()
@@ -141,8 +142,11 @@ def test_pettingzoos_test_passes_with_agents_one_at_a_time(made_aec, name):
 
 @pytest.mark.parametrize("name", [*SAMPLES, "tug"])
 def test_pettingzoos_seed_tests_pass(made, name):
-    parallel_seed_test(lambda: made(name), num_cycles=10)
-    seed_test(lambda: parallel_to_aec(made(name)), num_cycles=10)
+    # On this clock, each step advances the world alone: over several streams, what agents observe
+    # depends on the order in which their steps arrive.
+    agents = 1 if name == "freeRunning" and not made.one_stream else None
+    parallel_seed_test(lambda: made(name, agents=agents), num_cycles=10)
+    seed_test(lambda: parallel_to_aec(made(name, agents=agents)), num_cycles=10)
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, *FOR_TWO])

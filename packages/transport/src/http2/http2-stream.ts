@@ -402,9 +402,6 @@ export abstract class Http2MessageStream<
     if (isPiece) {
       this.#countPiece();
     }
-    if (this.done || this.discarding) {
-      return; // The rest is dropped, which needs no pauses.
-    }
     if (this.#isBlocked()) {
       if (this.#paused) {
         this.#deframer.release();
@@ -414,7 +411,7 @@ export abstract class Http2MessageStream<
         this.#countReadAhead();
         this.http2.pause();
       }
-    } else if (this.#isBurstOver()) {
+    } else if (!this.discarding && this.#isBurstOver()) {
       this.#burst = 0;
       this.http2.pause();
       this.#yield();
