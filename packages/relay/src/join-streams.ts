@@ -32,8 +32,8 @@ export function joinStreams(
     resume: resumeAgent,
   });
   /**
-   * Passes on an answer. It fails if the agent's stream is in JSON or over HTTP/1.1, which the answer is converted for, and
-   * the answer is malformed or takes too long to decode.
+   * Passes on an answer. For an agent in JSON or over HTTP/1.1, the answer is converted. This fails if the answer is
+   * malformed or takes too long to decode.
    *
    * @returns False if the agent reads too slowly.
    */

@@ -41,8 +41,9 @@ export class Place {
   readonly #held: ConnectionBytes;
   #listener: Listener | undefined;
   #address = "";
-  /** ID of the program that has the place or, while the place is away, had it last. A program uses one ID for all its connections. */
+  /** ID of the program that has the place, or had it last. A program uses one ID for all its connections. */
   #instance = "";
+  /** True while no connected or connecting program has the place. */
   #isAway = true;
   #link: Link | undefined;
   #streams = 0;
@@ -211,8 +212,8 @@ export class Place {
     clearTimeout(this.#timer);
   }
 
-  /** Waits until no stream is open, but at most for `graceMs`. */
-  #idle(graceMs = 0): Promise<void> {
+  /** Waits until no stream is open, but at most for `graceMs`, whose default is that of `CloseOptions`. */
+  #idle(graceMs = 1_000): Promise<void> {
     return new Promise((resolve) => {
       if (this.#streams === 0 || graceMs === 0) {
         resolve();

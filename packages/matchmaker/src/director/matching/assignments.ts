@@ -97,8 +97,9 @@ export function rosterOf({ teams }: Pick<Match, "teams">): string[] {
   return teams.flatMap(({ tickets }) => tickets);
 }
 
-/** Returns the number of agents that a ticket of a match is for. The ticket's creator chooses its ID, such as "constructor". */
+/** Returns the number of agents that a ticket of a match is for. */
 export function partySizeIn({ parties = {} }: Pick<Match, "parties">, ticketId: string): number {
+  // Agents may choose the IDs of their tickets, such as "constructor", which is a property of every object.
   return Object.hasOwn(parties, ticketId) ? (parties[ticketId] ?? 1) : 1;
 }
 
