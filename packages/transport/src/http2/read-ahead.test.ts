@@ -36,6 +36,7 @@ test("once the consumer is behind, each chunk is counted when it arrives", () =>
   push(1);
   expect(counts()).toEqual([2, 1, 512]);
   stream.read();
+  expect(counts()).toEqual([2, 1, 0]);
   push(100);
   expect(counts()).toEqual([2, 1, 0]);
 });

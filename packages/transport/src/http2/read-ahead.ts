@@ -18,10 +18,12 @@ interface ReadAheadOptions {
  * bytes.
  */
 export class ReadAhead {
-  /** Overhead of the chunks that have arrived since the consumer fell behind, in bytes. */
-  overheadBytes = 0;
+  readonly #http2: Readable;
+  /** Overhead of the chunks that have arrived since the consumer last fell behind, in bytes. */
+  #overheadBytes = 0;
 
   constructor(http2: Readable, options: ReadAheadOptions) {
+    this.#http2 = http2;
     const push = http2.push.bind(http2);
     // node:http2 calls this method for each DATA frame, and emits no event for a paused stream.
     http2.push = (chunk: Buffer | null): boolean => {
@@ -29,7 +31,7 @@ export class ReadAhead {
         return push(chunk);
       }
       const isBehind = http2.readableLength > 0;
-      this.overheadBytes = isBehind ? this.overheadBytes + chunkOverheadBytes : 0;
+      this.#overheadBytes = isBehind ? this.#overheadBytes + chunkOverheadBytes : 0;
       const isWanted = push(isBehind ? owned(chunk) : chunk);
       if (isBehind) {
         options.onGrowth();
@@ -39,5 +41,10 @@ export class ReadAhead {
       }
       return isWanted;
     };
+  }
+
+  /** Overhead of the chunks that the consumer has not read, in bytes. */
+  get overheadBytes(): number {
+    return this.#http2.readableLength > 0 ? this.#overheadBytes : 0;
   }
 }

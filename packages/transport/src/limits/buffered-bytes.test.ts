@@ -542,6 +542,34 @@ test("a stream that counts too many bytes ends in the same turn, and `fail` is c
   buffered.stop();
 });
 
+test("an ended stream has several turns to write its error, even if a survey follows at once", async () => {
+  const limits = {
+    maxBufferedBytes: 100,
+    maxBufferedBytesPerConnection: 1000,
+    stalledMessageMs: 0,
+  };
+  const buffered = new BufferedBytes(limits);
+  let failures = 0;
+  const account = buffered.open(connectionBytes("192.0.2.1:1"), {
+    isWaitingForPeer: false,
+    unreportedBytes: 110,
+    fail: () => {
+      failures += 1;
+    },
+  });
+  account.count();
+  const busyUntilMs = performance.now() + 200;
+  while (performance.now() < busyUntilMs) {
+    // The survey is overdue afterwards.
+  }
+  for (let turn = 0; turn < 3; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(failures).toBe(1);
+  }
+  await expect.poll(() => failures).toBe(2);
+  buffered.stop();
+});
+
 test("an ended stream that frees its bytes only after the next survey does not end another stream", async () => {
   const limits = {
     maxBufferedBytes: 100,

@@ -38,6 +38,12 @@ const surveyShare = 50;
 /** Maximum time between two surveys, even if surveys then take more than their share of the thread's time. */
 const latestMs = 250;
 
+/**
+ * Number of turns of the event loop that node:http2 needs to write the error of an ended stream: to end the response, to
+ * ask for its trailers, to queue them, and to write them. Surveys skip the stream meanwhile.
+ */
+const turnsToWriteError = 4;
+
 /** Limits on the undelivered bytes that a listener buffers. */
 export type BufferLimits = Pick<
   ListenLimits,
@@ -73,8 +79,8 @@ export interface ByteHolder {
    */
   readonly unreportedBytes: number;
   /**
-   * Ends the stream. If the stream still holds bytes at the next survey, `fail` is called again. It must then free the
-   * bytes without waiting for the peer.
+   * Ends the stream. If the stream still holds bytes at the first survey after `turnsToWriteError`, `fail` is called
+   * again. It must then free the bytes without waiting for the peer.
    */
   fail(error: DmEnvRpcError): void;
 }
@@ -148,9 +154,12 @@ class Entry implements ByteAccount {
   /** Value of the holder's `unreportedBytes` when it was last counted. */
   surveyed = 0;
   /**
-   * The error with which `#end` ended the stream. The next survey clears it; by then, the stream should hold no bytes.
+   * The error with which `#end` ended the stream. The first survey after `turnsToWriteError` clears it; by then, the
+   * stream should hold no bytes.
    */
   ending: DmEnvRpcError | undefined = undefined;
+  /** True during `turnsToWriteError` after the stream was ended. */
+  isWritingError = false;
   /** Value of the holder's `receivedChunks`, or else of `held`, at the last check for stalled messages. */
   seen = 0;
   /** Number of checks in a row that found that no byte of the incomplete message has arrived. */
@@ -376,6 +385,9 @@ export class BufferedBytes {
     this.#pieces.clear();
     for (const entry of [...this.#entries]) {
       entry.connection.pieces = 0;
+      if (entry.isWritingError) {
+        continue;
+      }
       this.#refresh(entry);
       const { ending } = entry;
       if (ending !== undefined && bytesOf(entry) > 0) {
@@ -421,7 +433,7 @@ export class BufferedBytes {
     if (ms > 0) {
       setTimeout(check, ms).unref();
     } else {
-      later(() => later(check));
+      afterTurns(2, check);
     }
   }
 
@@ -485,13 +497,19 @@ export class BufferedBytes {
   }
 
   /**
-   * Ends a stream and stops counting its bytes. If the stream still holds bytes at the next survey, they are counted
-   * again.
+   * Ends a stream and stops counting its bytes. If the stream still holds bytes at the first survey after
+   * `turnsToWriteError`, they are counted again.
    */
   #end(entry: Entry, error: DmEnvRpcError): void {
     const surveyed = entry.surveyed;
     entry.surveyed = 0;
-    entry.ending = error;
+    if (entry.ending === undefined) {
+      entry.ending = error;
+      entry.isWritingError = true;
+      afterTurns(turnsToWriteError, () => {
+        entry.isWritingError = false;
+      });
+    }
     this.#add(entry, -surveyed);
     entry.holder.fail(error);
     const held = entry.held;
@@ -517,6 +535,10 @@ export class BufferedBytes {
       }
     }
   }
+}
+
+function afterTurns(turns: number, task: () => void): void {
+  later(turns > 1 ? () => afterTurns(turns - 1, task) : task);
 }
 
 function bytesOf(entry: Entry): number {
