@@ -87,6 +87,8 @@ export class GrpcClientStream
     process.nextTick(() => {
       if (this.#trailers === undefined || this.http2.rstCode !== constants.NGHTTP2_NO_ERROR) {
         this.onClosed();
+        // After a reset with NO_ERROR, node:http2 would wait until the server reads what it no longer receives.
+        this.http2.destroy();
       }
     });
   }

@@ -393,6 +393,24 @@ describe("behaviour 8: the peer is lost", () => {
     expect(served.events).toEqual(["message", "close"]);
   });
 
+  test("when it resets the stream without an error while a response waits for its window", async () => {
+    await using server = await serving();
+    await using peer = rawPeer(server.listener.port);
+    peer.write(
+      preface,
+      settingsFrame([[constants.NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0]]),
+      http2Frame(frameTypes.headers, frameFlags.endHeaders, 1, headersOfCall(processPath)),
+    );
+    const stream = await server.next();
+    const served = record(stream);
+    stream.send(stepResponse(1_000));
+    await expect.poll(() => server.listener.bufferedBytes).toBeGreaterThan(1_000);
+    peer.write(http2Frame(frameTypes.rstStream, 0, 1, Buffer.alloc(4)));
+    expect(await codeOf(served.closed)).toBe("CANCELLED");
+    await expect.poll(() => server.listener.streams).toBe(0);
+    expect(server.listener.bufferedBytes).toBe(0);
+  });
+
   test("when its half-close and its reset arrive in one packet", async () => {
     await using server = await serving();
     const message = frame(bytesOf(named("a")));

@@ -2,12 +2,32 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { createServer, type ServerHttp2Stream } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
+import {
+  emptySettings,
+  frameFlags,
+  frameTypes,
+  http2Frame,
+  literalHeader,
+} from "@dm-env-rpc/tests-processes";
 import { expect, test } from "vitest";
 import { answerOf, named, stepRequest } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
 import { openStream } from "./open-stream.ts";
+
+const responseHeaders = Buffer.concat([
+  literalHeader(":status", "200"),
+  literalHeader("content-type", "application/grpc"),
+]);
+
+/** Trailers with the status RESOURCE_EXHAUSTED. */
+const trailers = http2Frame(
+  frameTypes.headers,
+  frameFlags.endHeaders | frameFlags.endStream,
+  1,
+  literalHeader("grpc-status", "8"),
+);
 
 test("requests are answered in order, then a half-close ends the call without an error", async () => {
   await using server = await serving();
@@ -80,3 +100,39 @@ test.runIf(process.platform === "linux").each([
     })
     .toBe("02");
 });
+
+test.each([
+  ["with trailers", [trailers]],
+  ["without trailers", []],
+])(
+  "a stream that the server ends %s and resets at once, before it reads a large message, frees its connection",
+  async (_, ends) => {
+    const sockets: Socket[] = [];
+    const server = createTcpServer((socket) => {
+      sockets.push(socket);
+      socket.on("error", () => {});
+      socket.write(emptySettings);
+      let receivedBytes = 0;
+      socket.on("data", (chunk: Buffer) => {
+        const wasBelow = receivedBytes < 32_768;
+        receivedBytes += chunk.length;
+        if (wasBelow && receivedBytes >= 32_768) {
+          const reset = http2Frame(frameTypes.rstStream, 0, 1, Buffer.alloc(4));
+          const flags = frameFlags.endHeaders;
+          const headers = http2Frame(frameTypes.headers, flags, 1, responseHeaders);
+          socket.write(Buffer.concat([headers, ...ends, reset]));
+        }
+      });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const stream = await openStream(`127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const client = record(stream);
+    stream.send(stepRequest(16 * 1024 * 1024));
+    const expected = ends.length > 0 ? "RESOURCE_EXHAUSTED" : "UNAVAILABLE";
+    expect(await client.closed).toMatchObject({ code: expected });
+    await expect.poll(() => sockets[0]?.closed, { timeout: 10_000 }).toBe(true);
+    await stream.close();
+    server.close();
+  },
+);

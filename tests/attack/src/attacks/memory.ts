@@ -4,7 +4,9 @@ import { gzipSync } from "node:zlib";
 import {
   field,
   frameFlags,
+  frameTypes,
   grpcFrame,
+  http2Frame,
   incompleteFrame,
   literalHeader,
 } from "@dm-env-rpc/tests-processes";
@@ -19,7 +21,7 @@ import {
   tensorFields,
 } from "../wire/requests.ts";
 import { openWebSocket, webSocketFrame, webSocketOpcodes } from "../wire/web-socket.ts";
-import { type Attack, type Attacks, hold, reopen, times } from "./attack.ts";
+import { type Attack, type Attacks, hold, persist, reopen, times } from "./attack.ts";
 import { manySettings } from "./messages.ts";
 
 const mebibyte = 1024 * 1024;
@@ -95,6 +97,33 @@ function waiting(
         await Promise.all(all);
       });
   };
+}
+
+/**
+ * Sends a request on each new stream, waits until the server has answered, and resets the streams with NO_ERROR. The
+ * answers wait with the server, because the windows are closed. No stream stays open long, so maxStreamsPerConnection
+ * does not limit them.
+ */
+function resetWhileWaiting(path: string, request: Uint8Array, flags = 0): Attack {
+  return () => (target) =>
+    persist(
+      target,
+      4,
+      async (peer) => {
+        while (peer.isOpen) {
+          const ids: number[] = [];
+          for (let i = 0; i < 100 && peer.isOpen; i++) {
+            const id = await peer.call(path);
+            await peer.send(id, request, flags);
+            ids.push(id);
+          }
+          await peer.pong();
+          const resets = ids.map((id) => http2Frame(frameTypes.rstStream, 0, id, Buffer.alloc(4)));
+          await peer.write(Buffer.concat(resets));
+        }
+      },
+      closedWindow,
+    );
 }
 
 const checkPath = "/grpc.health.v1.Health/Check";
@@ -283,6 +312,10 @@ export const memory: Attacks = {
         closedWindow,
       );
   },
+  "zero window: health checks that are reset without an error while their answers wait":
+    resetWhileWaiting(checkPath, grpcFrame(Buffer.alloc(0)), frameFlags.endStream),
+  "zero window: streams that are reset without an error while their answers wait":
+    resetWhileWaiting(processPath, grpcFrame(requestOf("listProperty"))),
   "200 WebSockets that never read": () => (target) => {
     const creates = times(200, webSocketFrame(webSocketOpcodes.binary, requestOf("listProperty")));
     return Promise.all(

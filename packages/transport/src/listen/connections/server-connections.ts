@@ -254,6 +254,7 @@ export class ServerConnections {
         entry.newestId = http2.id ?? entry.newestId;
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
+        http2.on("aborted", destroyLater);
         const openedAtMs = performance.now();
         http2.on("close", () => {
           if (!session.destroyed) {
@@ -536,6 +537,14 @@ export class ServerConnections {
       }
     }
   }
+}
+
+/**
+ * Destroys an aborted stream once its other listeners have run. If the peer has reset it with NO_ERROR, node:http2 would
+ * keep it until the peer reads the rest of the response, which the peer no longer receives.
+ */
+function destroyLater(this: ServerHttp2Stream): void {
+  process.nextTick(() => this.destroy());
 }
 
 function startPing(entry: Entry): void {
