@@ -9,10 +9,16 @@ import {
 } from "@dm-env-rpc/protocol/health";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ByteStream } from "@dm-env-rpc/transport";
-import { envelope, messageOf } from "@dm-env-rpc/transport/internal";
+import { envelope, LiveSet, type Member, messageOf } from "@dm-env-rpc/transport/internal";
 
 const { SERVING, NOT_SERVING, SERVICE_UNKNOWN } = HealthCheckResponse_ServingStatus;
 type Status = HealthCheckResponse_ServingStatus;
+
+/** A Watch that waits for changes. */
+interface Watcher extends Member {
+  /** Called when the status of a service may have changed. */
+  wake(): void;
+}
 
 /** Health of a server by service name (grpc.health.v1). */
 export interface HealthBoard {
@@ -37,7 +43,7 @@ export interface HealthBoard {
  */
 export function createHealthBoard(names: readonly string[]): HealthBoard {
   const services: ReadonlySet<string> = new Set(["", ...names]);
-  const watchers = new Set<() => void>();
+  const watchers = new LiveSet<Watcher>();
   const paused = new Set<string>();
   let serving = true;
   let closed = false;
@@ -49,8 +55,8 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
     return serving && !paused.has(service) ? SERVING : NOT_SERVING;
   };
   const wakeAll = (): void => {
-    for (const wake of watchers) {
-      wake();
+    for (const watcher of watchers) {
+      watcher.wake();
     }
   };
 
@@ -92,11 +98,12 @@ export function createHealthBoard(names: readonly string[]): HealthBoard {
           call.send(framed(status)); // A caller that does not read holds one small response for each change.
         }
       };
+      const watcher = { index: -1, wake };
       const end = (): void => {
-        watchers.delete(wake);
+        watchers.delete(watcher);
         resolve();
       };
-      watchers.add(wake);
+      watchers.add(watcher);
       call.onClose(end);
       wake();
     });
@@ -170,14 +177,15 @@ function framed(status: Status): Uint8Array {
 }
 
 /** Waits until a watcher is woken, or its call ends. */
-async function change(watchers: Set<() => void>, signal: AbortSignal): Promise<void> {
+async function change(watchers: LiveSet<Watcher>, signal: AbortSignal): Promise<void> {
   await new Promise<void>((resolve) => {
     const wake = (): void => {
-      watchers.delete(wake);
+      watchers.delete(watcher);
       signal.removeEventListener("abort", wake);
       resolve();
     };
-    watchers.add(wake);
+    const watcher = { index: -1, wake };
+    watchers.add(watcher);
     signal.addEventListener("abort", wake, { once: true });
   });
 }

@@ -3,6 +3,7 @@
 import { DmEnvRpcError, isDmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ServerStream } from "@dm-env-rpc/transport";
 import {
+  LiveSet,
   networkOf,
   type RefusalCounts,
   StreamCounts,
@@ -33,8 +34,7 @@ export interface SessionsOptions extends Omit<SessionHost, "onClosed">, StreamLi
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #host: SessionHost;
-  /** For each session, the function that stops counting its stream. */
-  readonly #sessions = new Map<Session, () => void>();
+  readonly #sessions = new LiveSet<Session>();
   /** Counts the open streams, including streams without a session yet. */
   readonly #streams: StreamCounts;
   /** Number of streams so far whose peer has no IP address. */
@@ -72,7 +72,7 @@ export class Sessions {
         uncount();
         stream.abort(new DmEnvRpcError("UNAVAILABLE", this.#closing.message));
       } else {
-        this.#start(new Session(stream, result, this.#host), uncount);
+        this.#start(new Session(stream, result, this.#host, uncount));
       }
     });
   }
@@ -90,15 +90,15 @@ export class Sessions {
     return `${address}#${this.#withoutIp}`;
   }
 
-  #start(session: Session, uncount: () => void): void {
-    this.#sessions.set(session, uncount);
+  #start(session: Session): void {
+    this.#sessions.add(session);
     this.#options.emit({ kind: "connection-opened", address: session.address });
     session.start();
     this.#sweepLater();
   }
 
   #closed(session: Session, error: Error | undefined): void {
-    this.#sessions.get(session)?.();
+    session.uncount();
     this.#sessions.delete(session);
     this.#options.emit({ kind: "connection-closed", address: session.address, error });
     if (this.#sessions.size > 0) {
@@ -114,14 +114,14 @@ export class Sessions {
   /** Ends each stream as soon as its agent has received the end of its sequence. */
   drain(reason: DmEnvRpcError): void {
     this.#closing = reason;
-    for (const session of [...this.#sessions.keys()]) {
+    for (const session of this.#sessions) {
       session.drain(reason);
     }
   }
 
   /** Aborts the remaining streams. */
   abort(error: Error): void {
-    for (const session of [...this.#sessions.keys()]) {
+    for (const session of this.#sessions) {
       session.abort(error);
     }
   }
@@ -144,7 +144,7 @@ export class Sessions {
     }
     this.#cancelSweep = time.after(idleStreamMs / idleChecks, () => {
       this.#cancelSweep = undefined;
-      for (const session of [...this.#sessions.keys()]) {
+      for (const session of this.#sessions) {
         // Not `>`, because a stream that takes long to close is found idle again.
         if (session.idleFor() === idleChecks + 1) {
           refusals.count("idleStreamMs");

@@ -27,6 +27,11 @@ export function workaroundFor({
   return /(^| )grpc-python(-asyncio)?\//.test(userAgent) ? withUsableBounds : undefined;
 }
 
+/** Returns true for responses that may have specs: the workaround changes no others. */
+export function mayHaveSpecs({ case: kind }: ProcessResponse): boolean {
+  return kind === "joinWorld" || kind === "reset" || kind === "extension";
+}
+
 function withUsableBounds(response: ProcessResponse): ProcessResponse {
   switch (response.case) {
     case "joinWorld":

@@ -10,6 +10,7 @@ import type { Malformed, ProcessRequest, ProcessResponse } from "@dm-env-rpc/ten
 import type { ServerStream, StreamReceiver, UnreadMessage } from "@dm-env-rpc/transport";
 import {
   later,
+  type Member,
   type RequestRates,
   type ThreadShare,
   type TurnKey,
@@ -21,7 +22,7 @@ import { answer, errorResponse, sharedErrorResponse } from "../engine/responses.
 import { unpackSettings } from "../engine/tensor-limits.ts";
 import type { SideChannel } from "../properties/side-channel.ts";
 import { type Admitted, type JoiningHost, joinedAlready, joinWorld, notJoined } from "./joining.ts";
-import { workaroundFor } from "./official-client.ts";
+import { mayHaveSpecs, workaroundFor } from "./official-client.ts";
 import type { Place } from "./place.ts";
 import { publishAnswered, requestChannel } from "./request-metrics.ts";
 import { type QueueLimits, RequestQueue } from "./request-queue.ts";
@@ -54,7 +55,10 @@ export interface SessionHost extends WorldRequestsHost, JoiningHost, QueueLimits
  * One stream: processes its requests one by one, in order, and answers each exactly once
  * (behaviours 2, 3). When the stream ends, its agents leave or their seat is held.
  */
-export class Session implements StreamReceiver<ProcessRequest> {
+export class Session implements StreamReceiver<ProcessRequest>, Member {
+  index = -1;
+  /** Stops counting the stream. */
+  readonly uncount: () => void;
   readonly #stream: ServerStream;
   readonly #roles: Roles;
   readonly #host: SessionHost;
@@ -82,7 +86,6 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Number of consecutive `idleFor` calls that found the stream idle. */
   #idle = 0;
   #place: Place | undefined;
-  readonly #workAround: ReturnType<typeof workaroundFor>;
   /** The error with which the agent was removed from its world. */
   #lost: DmEnvRpcError | undefined;
   /** Stops waiting for the seat of a join token. */
@@ -90,9 +93,10 @@ export class Session implements StreamReceiver<ProcessRequest> {
   /** Calls `hold` of the join token's seat. */
   #holdSeat = (): void => {};
 
-  constructor(stream: ServerStream, roles: Roles, host: SessionHost) {
+  /** @param uncount Called when the stream has closed. */
+  constructor(stream: ServerStream, roles: Roles, host: SessionHost, uncount: () => void) {
+    this.uncount = uncount;
     this.#stream = stream;
-    this.#workAround = workaroundFor(stream.peer);
     this.#roles = roles;
     this.#host = host;
     this.#queue = new RequestQueue(host);
@@ -327,7 +331,9 @@ export class Session implements StreamReceiver<ProcessRequest> {
 
   #send(response: ProcessResponse): boolean {
     try {
-      return this.#stream.send(this.#workAround?.(response) ?? response);
+      // The peer's metadata, which is read here, is built on first access.
+      const workAround = mayHaveSpecs(response) ? workaroundFor(this.#stream.peer) : undefined;
+      return this.#stream.send(workAround?.(response) ?? response);
     } catch (error) {
       return this.#stream.send(errorResponse(error));
     }

@@ -87,7 +87,7 @@ export abstract class Http2MessageStream<
   Received extends ProcessRequest | ProcessResponse,
   Sent,
   Carrier extends ClientHttp2Stream | ServerHttp2Stream = ClientHttp2Stream | ServerHttp2Stream,
-> implements MessageStream<Received, Sent>
+> implements MessageStream<Received, Sent>, ByteHolder
 {
   protected readonly http2: Carrier;
   /** True once the peer has ended its side and all of its bytes have arrived. */
@@ -173,29 +173,7 @@ export abstract class Http2MessageStream<
     );
     this.#turns = options.turns;
     this.#batched = options.batch && new BatchedStream(options.batch, (): void => this.#deliver());
-    const stream = this;
-    this.#account = options.openAccount?.({
-      get isWaitingForPeer() {
-        return !stream.#isBlocked() && stream.#deframer.isInsideMessage;
-      },
-      get receivedChunks() {
-        return stream.#receivedChunks;
-      },
-      get unreportedBytes() {
-        const { readableLength, writableLength } = stream.http2;
-        // Requests of a peer that does not read its responses count twice, so that such peers lose their streams first.
-        const weight = stream.#needsDrain ? 2 : 1;
-        const readAhead = weight * (readableLength + (stream.#readAhead?.overheadBytes ?? 0));
-        return readAhead + stream.#queuedBytes + writableLength + stream.#outbox.bytes;
-      },
-      fail: (error) => {
-        if (this.done) {
-          this.http2.destroy(); // A peer that does not read does not receive the error either.
-        } else {
-          this.fail(error);
-        }
-      },
-    });
+    this.#account = options.openAccount?.(this);
     this.http2.on("error", (error: Error) => {
       this.lastError = error;
     });
@@ -206,6 +184,22 @@ export abstract class Http2MessageStream<
       this.#account?.close();
       this.#deliverBefore(() => this.onClosed());
     });
+  }
+
+  get isWaitingForPeer(): boolean {
+    return !this.#isBlocked() && this.#deframer.isInsideMessage;
+  }
+
+  get receivedChunks(): number {
+    return this.#receivedChunks;
+  }
+
+  get unreportedBytes(): number {
+    const { readableLength, writableLength } = this.http2;
+    // Requests of a peer that does not read its responses count twice, so that such peers lose their streams first.
+    const weight = this.#needsDrain ? 2 : 1;
+    const readAhead = weight * (readableLength + (this.#readAhead?.overheadBytes ?? 0));
+    return readAhead + this.#queuedBytes + writableLength + this.#outbox.bytes;
   }
 
   start(receiver: StreamReceiver<Received>): void {
@@ -313,8 +307,12 @@ export abstract class Http2MessageStream<
   }
 
   /** Ends the stream because of a limit, or because bytes cannot be read. */
-  protected fail(error: Error): void {
-    this.abort(error);
+  fail(error: Error): void {
+    if (this.done) {
+      this.http2.destroy(); // A peer that does not read does not receive the error either.
+    } else {
+      this.abort(error);
+    }
   }
 
   /** Writes the pending messages in one write. */

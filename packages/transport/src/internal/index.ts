@@ -14,6 +14,7 @@ export { StreamCounts, type StreamLimits } from "./counts/stream-counts.ts";
 export { TokenBuckets } from "./counts/token-buckets.ts";
 export { type DiagnosticsChannel, diagnosticsChannel } from "./diagnostics.ts";
 export { envelope, prefixBytes } from "./envelope.ts";
+export { LiveSet, type Member } from "./live-set.ts";
 export { shorten } from "./shorten.ts";
 export { messageOf, toError } from "./thrown.ts";
 export { type BackoffOptions, backoffMs } from "./time/backoff.ts";

@@ -18,7 +18,7 @@ import type { ListenOptions } from "../listen/listen-options.ts";
 import { openConnectStream } from "../open/open-connect-stream.ts";
 import { openStream } from "../open/open-stream.ts";
 import type { OpenedStream } from "../open/opened-stream.ts";
-import { reachableArrayBuffers } from "../testing/memory.ts";
+import { collectGarbage, reachableArrayBuffers } from "../testing/memory.ts";
 import { stepRequest, stepResponse } from "../testing/messages.ts";
 import { bytesOf, frame, rawCall } from "../testing/raw-call.ts";
 import { rawPeer, startOfCall } from "../testing/raw-peer.ts";
@@ -539,6 +539,25 @@ test("a stream that counts too many bytes ends in the same turn, and `fail` is c
   expect(failures).toBe(1);
   unreportedBytes = 50;
   await expect.poll(() => failures).toBe(2);
+  buffered.stop();
+});
+
+test("a closed account does not keep its stream alive", async () => {
+  const limits = { maxBufferedBytes: 100, maxBufferedBytesPerConnection: 100, stalledMessageMs: 0 };
+  const buffered = new BufferedBytes(limits);
+  const open = () => {
+    const holder = { isWaitingForPeer: false, unreportedBytes: 10, fail: () => {} };
+    return {
+      account: buffered.open(connectionBytes("192.0.2.1:1"), holder),
+      weak: new WeakRef(holder),
+    };
+  };
+  const { account, weak } = open();
+  account.close();
+  await new Promise((resolve) => setImmediate(resolve)); // A WeakRef keeps its object until the end of the turn.
+  collectGarbage();
+  expect(weak.deref()).toBeUndefined();
+  account.close();
   buffered.stop();
 });
 

@@ -147,7 +147,7 @@ interface Ledger {
 
 /** The account of a stream. A class, so that the accounts of all streams share their functions. */
 class Entry implements ByteAccount {
-  readonly holder: ByteHolder;
+  holder: ByteHolder;
   readonly connection: ConnectionBytes;
   /** Bytes that the stream has reported with `hold`. */
   held = 0;
@@ -203,6 +203,9 @@ class Entry implements ByteAccount {
     this.#ledger.close(this);
   }
 }
+
+/** The holder of a closed account. */
+const closed: ByteHolder = { isWaitingForPeer: false, unreportedBytes: 0, fail: () => {} };
 
 /** A message that waits until it may be inflated. */
 interface Inflation {
@@ -345,6 +348,7 @@ export class BufferedBytes {
       this.#add(entry, -bytesOf(entry));
       entry.held = 0;
       entry.surveyed = 0;
+      entry.holder = closed;
     }
   }
 

@@ -185,7 +185,7 @@ async function listenOn(
     _flags: number,
     rawHeaders: string[],
   ): void => {
-    http2.on("error", () => {}); // The stream reports the error after "close".
+    http2.on("error", ignore); // The stream reports the error after "close".
     const connection = http2.session && connections.get(http2.session);
     if (connection === undefined || connection.refused || http2.destroyed || http2.closed) {
       http2.destroy();
@@ -332,6 +332,8 @@ async function listenOn(
     [Symbol.asyncDispose]: () => close(),
   };
 }
+
+function ignore(): void {}
 
 /** Returns the options of a listener that also apply to its further ports. */
 function portOptions({ host, tls, allowedOrigins, codecs, onError }: ListenOptions) {

@@ -7,6 +7,22 @@
  * @param address `host:port`, `[host]:port`, or an address of another form, such as `unix:`.
  */
 export function networkOf(address: string): string {
+  let network = networks.get(address);
+  if (network === undefined) {
+    network = parseNetwork(address);
+    if (networks.size >= maxNetworks) {
+      networks.clear();
+    }
+    networks.set(address, network);
+  }
+  return network;
+}
+
+/** Networks by address: several are looked up for each stream of a connection. */
+const networks = new Map<string, string>();
+const maxNetworks = 1_024;
+
+function parseNetwork(address: string): string {
   const [, host] = /^\[?(.+?)\]?:\d+$/.exec(address) ?? [];
   if (host === undefined) {
     return address;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { once } from "node:events";
-import { connect, createServer } from "node:http2";
+import { connect, createServer, type ServerHttp2Stream } from "node:http2";
 import { emptySettings, preface } from "@dm-env-rpc/tests-processes";
 import { expect, test } from "vitest";
 import { NetworkCounts } from "../../internal/counts/network-counts.ts";
@@ -9,13 +9,30 @@ import { turnKeyOf } from "../../internal/turns/network-turns.ts";
 import { LoopTurns, ThreadShare } from "../../internal/turns/thread-share.ts";
 import { rawPeer } from "../../testing/raw-peer.ts";
 import { ConnectionWindows } from "./connection-windows.ts";
-import { ServerConnections } from "./server-connections.ts";
+import { type ConnectionLimits, ServerConnections } from "./server-connections.ts";
 import { StreamTurns } from "./stream-turns.ts";
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) {
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+function limits(): ConnectionLimits {
+  return {
+    maxConnections: 10,
+    maxConnectionsPerAddress: 10,
+    maxStreamsPerConnection: 10,
+    floods: undefined,
+    byNetwork: new NetworkCounts(),
+    windows: new ConnectionWindows(),
+    turns: new StreamTurns(),
+    refusals: new RefusalCounts(),
+    pingIntervalMs: 0,
+    idleConnectionMs: 0,
+    onFlood: () => {},
+    onError: () => {},
+  };
 }
 
 test("a connection that is not read has time to answer its ping once it is read again", async () => {
@@ -36,17 +53,9 @@ test("a connection that is not read has time to answer its ping once it is read 
   );
   const errors: Error[] = [];
   const connections = new ServerConnections({
-    maxConnections: 10,
-    maxConnectionsPerAddress: 10,
-    maxStreamsPerConnection: 10,
-    floods: undefined,
-    byNetwork: new NetworkCounts(),
-    windows: new ConnectionWindows(),
+    ...limits(),
     turns,
-    refusals: new RefusalCounts(),
     pingIntervalMs: 1_000,
-    idleConnectionMs: 0,
-    onFlood: () => {},
     onError: (error) => errors.push(error),
   });
   const server = createServer();
@@ -101,4 +110,31 @@ test("a connection that is not read has time to answer its ping once it is read 
     client.destroy();
     server.close();
   }
+});
+
+test("a closed stream has no listeners left that keep its session alive", async () => {
+  const connections = new ServerConnections(limits());
+  const server = createServer();
+  server.on("session", (session) => connections.add(session));
+  const closed = new Promise<ServerHttp2Stream>((resolve) => {
+    server.on("stream", (stream) => {
+      const connection = stream.session && connections.get(stream.session);
+      connection?.streamOpened(stream);
+      stream.on("error", () => {});
+      stream.on("close", () => resolve(stream));
+      stream.respond({ ":status": 200 });
+      stream.resume().end();
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  const port = typeof address === "object" ? (address?.port ?? 0) : 0;
+  const client = connect(`http://127.0.0.1:${port}`);
+  client.request({ ":path": "/" }).resume();
+  expect((await closed).eventNames()).toEqual([]);
+  client.destroy();
+  connections.destroy();
+  connections.stop();
+  server.close();
 });

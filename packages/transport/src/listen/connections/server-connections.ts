@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import { EventEmitter } from "node:events";
 import {
   constants,
   type Http2Session,
@@ -98,7 +99,10 @@ export interface ServerConnection {
   readonly buffered: ConnectionBytes;
   /** Returns the error once the connection is lost. */
   failure(): Error | undefined;
-  /** Counts a stream as open until it closes, and counts the DATA that it receives. */
+  /**
+   * Counts a stream as open until it closes, and counts the DATA that it receives. Then removes the stream's listeners,
+   * because node:http2 may keep a closed stream reachable until the next major collection (see `LiveSet`).
+   */
   streamOpened(http2: ServerHttp2Stream): void;
   /** Calls `begin` when it is the stream's turn. Drops a stream that is reset before. */
   startStream: ConnectionTurns["start"];
@@ -265,6 +269,8 @@ export class ServerConnections {
           if (isAbandoned && performance.now() - openedAtMs < abandonedWithinMs) {
             this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes);
           }
+          // Not Readable's own method, which would schedule a further tick.
+          EventEmitter.prototype.removeAllListeners.call(http2);
         });
       },
       startStream: (http2, begin) =>

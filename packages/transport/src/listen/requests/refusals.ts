@@ -93,15 +93,23 @@ function refuse(
     refuseCall(http2, error);
     return;
   }
-  const { metadata, rawMessage } = toConnectError(error);
+  let response = responses.get(error);
+  if (response === undefined) {
+    const { metadata, rawMessage } = toConnectError(error);
+    response = { headers: Object.fromEntries(metadata), text: Buffer.from(`${rawMessage}\n`) };
+    responses.set(error, response);
+  }
   http2.respond({
     ":status": httpStatus,
     "content-type": "text/plain; charset=utf-8",
-    ...Object.fromEntries(metadata),
+    ...response.headers,
   });
-  http2.end(`${rawMessage}\n`);
+  http2.end(response.text);
   dropRequest(http2);
 }
+
+/** Responses by their error: all refusals of a flood share one error. */
+const responses = new WeakMap<Error, { headers: Record<string, string>; text: Buffer }>();
 
 /** Returns the error text for a path that nothing serves. */
 export function unknownPath(path: string | undefined): string {
