@@ -12,8 +12,14 @@ import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { checkInTurns } from "../assembly/check-in-turns.ts";
 import { prefixBytes } from "../internal/envelope.ts";
 import type { CheckTurns } from "../internal/turns/thread-share.ts";
-import { type ByteAccount, type ByteHolder, pieceBytes } from "../limits/buffered-bytes.ts";
-import { chunksPerBurst, highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
+import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
+import {
+  chunksPerBurst,
+  highWaterBytes,
+  holdBytes,
+  lowWaterBytes,
+  pieceBytes,
+} from "../limits/limits.ts";
 import {
   deliverRefusal,
   type MessageStream,

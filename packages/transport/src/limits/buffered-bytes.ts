@@ -124,9 +124,6 @@ export interface ByteAccount {
   close(): void;
 }
 
-/** A chunk is a piece if it has fewer bytes than this, and neither begins nor completes a message. */
-export const pieceBytes = 256;
-
 /** Maximum number of a network's pieces between two surveys. So many pieces take 5 ms of the thread's time. */
 export const maxPieces = 2_048;
 

@@ -3,6 +3,7 @@ import type { Malformed } from "@dm-env-rpc/tensor-codec/wire";
 import { type Arriving, Assembly } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { chunkOverheadBytes, owned } from "../assembly/owned.ts";
+import { pieceBytes } from "../limits/limits.ts";
 import { mask } from "./mask.ts";
 
 const finalBinary = 0x82;
@@ -46,6 +47,11 @@ export interface FrameReaderOptions {
    * incomplete message.
    */
   readonly onOther: (bytes: Uint8Array) => void;
+  /**
+   * Called when a part of fewer than `pieceBytes` bytes of an incomplete message has been left to the library. Default:
+   * pieces are not counted.
+   */
+  readonly onPiece?: (() => void) | undefined;
   /** Called when bytes are held. The network should not be read until `readOn` has been called. */
   readonly onBehind: () => void;
 }
@@ -277,6 +283,9 @@ export class FrameReader {
     const isCopied = isSplit && this.#bodyBytes < Buffer.poolSize;
     this.#partialBytes += isCopied ? Buffer.poolSize : chunkOverheadBytes;
     this.#options.onOther(owned(part));
+    if (part.length < pieceBytes) {
+      this.#options.onPiece?.();
+    }
   }
 
   /** Called with the first byte of a frame. */

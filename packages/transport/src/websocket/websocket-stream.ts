@@ -3,7 +3,7 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { Queue } from "../internal/turns/queue.ts";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
-import { highWaterBytes, holdBytes, lowWaterBytes } from "../limits/limits.ts";
+import { highWaterBytes, holdBytes, lowWaterBytes, pieceBytes } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
   deliver,
@@ -87,6 +87,11 @@ export interface SocketEvents {
   onDrain(): void;
   /** Called when `partialBytes` has changed. */
   onPartial(): void;
+  /**
+   * Called when a message arrives in frames of fewer than `pieceBytes` bytes, once for each of them but the last.
+   * Default: pieces are not counted.
+   */
+  onPiece?(): void;
   /** Called when a message is above the limit. This message and all later messages are dropped. */
   onTooLarge(): void;
   /** Called when the socket is closed. Always the last event. */
@@ -161,6 +166,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       onText: (text) => this.#onText(text),
       onDrain: () => this.#onDrain(),
       onPartial: () => this.#keepAccount(),
+      onPiece: () => this.#countPiece(),
       onTooLarge: () => this.#onTooLarge("more"),
       onClose: (code, reason) => {
         this.#account?.close();
@@ -289,6 +295,18 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     this.#store(unreadRefusal(refusal));
     if (!this.#isBlocked()) {
       this.#deliver();
+    }
+  }
+
+  #countPiece(): void {
+    if (!this.#done && this.#account?.piece() === false) {
+      this.abort(
+        new DmEnvRpcError(
+          "RESOURCE_EXHAUSTED",
+          `message in too many pieces: expected frames of ${pieceBytes} bytes or more, received thousands of smaller ones; send messages whole`,
+          { origin: "client" },
+        ),
+      );
     }
   }
 

@@ -559,6 +559,31 @@ describe("hostile WebSockets", () => {
     }
   });
 
+  test("a message in thousands of frames of one byte ends its stream, and a message in 1,000 does not", async () => {
+    await using server = await serving();
+    const { socket, open, closed } = bare(server);
+    const served = record(await server.next());
+    await open;
+    const message = bytesOf(stepRequest(900));
+    sendInFrames(socket, message, message.length);
+    await served.seen("message");
+    let isClosed = false;
+    void served.closed.then(() => {
+      isClosed = true;
+    });
+    // Slow machines read fewer frames between two surveys, so they need more of them.
+    for (let batch = 0; batch < 100 && !isClosed; batch++) {
+      for (let frame = 0; frame < 10_000; frame++) {
+        socket.send(Buffer.alloc(1), { fin: false, binary: true });
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const error = await served.closed;
+    expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+    expect(String(error)).toContain("too many pieces");
+    expect((await closed).code).toBe(4000 + statusCodes.RESOURCE_EXHAUSTED);
+  });
+
   test("pings do not belong to a message, so a quiet stream does not count as stalled", async () => {
     await using server = await serving({ stalledMessageMs: 20, pingIntervalMs: 5 });
     const { socket, open } = bare(server);

@@ -128,6 +128,7 @@ export function wsSocket(options: WsSocketOptions): Socket {
     onMessage: (chunk, start, end) => events?.onBinary(chunk, start, end),
     onRefusal: (refusal) => events?.onRefusal(refusal),
     onOther: (bytes) => library?.call(network, bytes),
+    onPiece: () => events?.onPiece?.(),
     onBehind: () => {
       network.pause();
       readOnLater();

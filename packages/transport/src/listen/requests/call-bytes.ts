@@ -2,13 +2,13 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { prefixBytes } from "../../internal/envelope.ts";
-import {
-  type BufferedBytes,
-  type ByteAccount,
-  type ByteHolder,
-  type ConnectionBytes,
-  pieceBytes,
+import type {
+  BufferedBytes,
+  ByteAccount,
+  ByteHolder,
+  ConnectionBytes,
 } from "../../limits/buffered-bytes.ts";
+import { pieceBytes } from "../../limits/limits.ts";
 import { processPath } from "../../stream/process-path.ts";
 import { refuseForNow } from "./refusals.ts";
 import { RequestBytes, type RequestEvents } from "./request-bytes.ts";
