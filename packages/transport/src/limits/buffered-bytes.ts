@@ -235,6 +235,8 @@ export class BufferedBytes {
   /** Bytes of the messages that are being inflated. */
   #inflating = 0;
 
+  /** Errors by the name of their limit. */
+  readonly #errors = new Map<string, DmEnvRpcError>();
   readonly #ledger: Ledger;
 
   /** @param refusals Counts the streams that are ended. */
@@ -473,10 +475,7 @@ export class BufferedBytes {
         return;
       }
       this.#refusals.count("maxBufferedBytesPerConnection");
-      this.#end(
-        entry,
-        tooMany("connection", "maxBufferedBytesPerConnection", maxBufferedBytesPerConnection),
-      );
+      this.#end(entry, this.#tooMany("connection", "maxBufferedBytesPerConnection"));
     }
   }
 
@@ -493,8 +492,24 @@ export class BufferedBytes {
         return;
       }
       this.#refusals.count("maxBufferedBytes");
-      this.#end(worst, tooMany("server", "maxBufferedBytes", maxBufferedBytes));
+      this.#end(worst, this.#tooMany("server", "maxBufferedBytes"));
     }
+  }
+
+  /** Returns the error of a limit. All streams share it, because a flood ends hundreds, and each new error costs a stack. */
+  #tooMany(
+    holder: "connection" | "server",
+    limit: "maxBufferedBytes" | "maxBufferedBytesPerConnection",
+  ): DmEnvRpcError {
+    let error = this.#errors.get(limit);
+    if (error === undefined) {
+      error = new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `too many undelivered bytes: expected at most ${this.#limits[limit]} in messages that wait to be answered or read, over all streams of this ${holder}, received more; send less at once, and read the responses (limit: ${limit})`,
+      );
+      this.#errors.set(limit, error);
+    }
+    return error;
   }
 
   /**
@@ -631,11 +646,4 @@ function mostOf<Item>(items: Iterable<Item>, bytes: (item: Item) => number): Ite
     }
   }
   return largest;
-}
-
-function tooMany(holder: "connection" | "server", limit: string, most: number): DmEnvRpcError {
-  return new DmEnvRpcError(
-    "RESOURCE_EXHAUSTED",
-    `too many undelivered bytes: expected at most ${most} in messages that wait to be answered or read, over all streams of this ${holder}, received more; send less at once, and read the responses (limit: ${limit})`,
-  );
 }
