@@ -2,9 +2,10 @@
 
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { closeSync, openSync, rmSync } from "node:fs";
 import { mkdtemp, open } from "node:fs/promises";
-import { constants, type OutgoingHttpHeaders } from "node:http2";
+import { constants, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -409,6 +410,28 @@ describe("behaviour 8: the peer is lost", () => {
     expect(await codeOf(served.closed)).toBe("CANCELLED");
     await expect.poll(() => server.listener.streams).toBe(0);
     expect(server.listener.bufferedBytes).toBe(0);
+  });
+
+  test("when it resets a refused request without an error while the response waits for its window", async () => {
+    await using server = await serving({ maxStreamsPerConnection: 10 });
+    await using peer = rawPeer(server.listener.port);
+    const path = headersOfCall("/chess.v1.Board/Move", "text/chess");
+    const opened: ServerHttp2Stream[] = [];
+    const onStart = (message: unknown) => {
+      opened.push((message as { stream: ServerHttp2Stream }).stream);
+    };
+    subscribe("http2.server.stream.start", onStart);
+    onTestFinished(() => void unsubscribe("http2.server.stream.start", onStart));
+    peer.write(
+      preface,
+      settingsFrame([[constants.NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0]]),
+      http2Frame(frameTypes.headers, frameFlags.endHeaders, 1, path),
+      http2Frame(frameTypes.data, 0, 1, Buffer.alloc(1)),
+    );
+    await expect.poll(() => opened[0]?.writableEnded).toBe(true);
+    expect(opened[0]?.destroyed).toBe(false);
+    peer.write(http2Frame(frameTypes.rstStream, 0, 1, Buffer.alloc(4)));
+    await expect.poll(() => opened[0]?.destroyed).toBe(true);
   });
 
   test("when its half-close and its reset arrive in one packet", async () => {

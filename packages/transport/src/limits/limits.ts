@@ -44,5 +44,5 @@ export const holdBytes: number = 64 * 1024;
 /** Maximum number of node:http2's buffered chunks that a stream processes before other streams run. */
 export const chunksPerBurst = 8;
 
-/** A part of a message is a piece if it has fewer bytes than this, and neither begins nor completes the message. */
+/** A part of an incomplete message is a piece if it has fewer bytes than this. */
 export const pieceBytes: number = 256;

@@ -88,7 +88,7 @@ export interface SocketEvents {
   /** Called when `partialBytes` has changed. */
   onPartial(): void;
   /**
-   * Called when a message arrives in frames of fewer than `pieceBytes` bytes, once for each of them but the last.
+   * Called when a part of a fragmented message with fewer than `pieceBytes` bytes has arrived, except the last part.
    * Default: pieces are not counted.
    */
   onPiece?(): void;

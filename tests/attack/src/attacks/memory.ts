@@ -104,7 +104,7 @@ function waiting(
  * answers wait with the server, because the windows are closed. No stream stays open long, so maxStreamsPerConnection
  * does not limit them.
  */
-function resetWhileWaiting(path: string, request: Uint8Array, flags = 0): Attack {
+function resetWhileWaiting(path: string, request: Uint8Array, contentType?: string): Attack {
   return () => (target) =>
     persist(
       target,
@@ -113,8 +113,8 @@ function resetWhileWaiting(path: string, request: Uint8Array, flags = 0): Attack
         while (peer.isOpen) {
           const ids: number[] = [];
           for (let i = 0; i < 100 && peer.isOpen; i++) {
-            const id = await peer.call(path);
-            await peer.send(id, request, flags);
+            const id = await peer.call(path, contentType);
+            await peer.send(id, request);
             ids.push(id);
           }
           await peer.pong();
@@ -312,8 +312,8 @@ export const memory: Attacks = {
         closedWindow,
       );
   },
-  "zero window: health checks that are reset without an error while their answers wait":
-    resetWhileWaiting(checkPath, grpcFrame(Buffer.alloc(0)), frameFlags.endStream),
+  "zero window: refused requests that are reset without an error while their answers wait":
+    resetWhileWaiting("/chess.v1.Board/Move", Buffer.alloc(1), "text/chess"),
   "zero window: streams that are reset without an error while their answers wait":
     resetWhileWaiting(processPath, grpcFrame(requestOf("listProperty"))),
   "200 WebSockets that never read": () => (target) => {

@@ -211,7 +211,10 @@ export class ServerConnections {
     const limit = this.#limitMet(address);
     const refused = limit !== undefined;
     const { push } = Readable.prototype;
-    const countAndPush = function (this: Readable, chunk: Buffer | null): boolean {
+    const countAndPush = function (this: ServerHttp2Stream, chunk: Buffer | null): boolean {
+      if (chunk === null && this.closed && !this.writableFinished) {
+        destroyLater.call(this); // The peer has reset a stream whose response has ended, so it is not "aborted".
+      }
       const length = chunk?.length ?? 0;
       entry.dataBytes += length + Math.min(length, frameHeaderBytes);
       return push.call(this, chunk);

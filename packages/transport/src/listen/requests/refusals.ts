@@ -79,7 +79,30 @@ export function refuseForNow(
   headers: IncomingHttpHeaders,
   error: DmEnvRpcError | ConnectError,
 ): void {
-  refuse(http2, headers, error, 429);
+  refuse(http2, headers, error, 429, sharedResponseOf);
+}
+
+/** A response to a request that is not a gRPC call. */
+interface TextResponse {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: Buffer;
+}
+
+/** Responses by their error: requests above a limit share one error. */
+const responses = new WeakMap<Error, TextResponse>();
+
+function sharedResponseOf(error: DmEnvRpcError | ConnectError): TextResponse {
+  let response = responses.get(error);
+  if (response === undefined) {
+    response = responseOf(error);
+    responses.set(error, response);
+  }
+  return response;
+}
+
+function responseOf(error: DmEnvRpcError | ConnectError): TextResponse {
+  const { metadata, rawMessage } = toConnectError(error);
+  return { headers: Object.fromEntries(metadata), text: Buffer.from(`${rawMessage}\n`) };
 }
 
 /** Answers a gRPC call with the error as its status, and any other request with an HTTP status and the error's text. */
@@ -88,17 +111,13 @@ function refuse(
   headers: IncomingHttpHeaders,
   error: DmEnvRpcError | ConnectError,
   httpStatus: number,
+  toResponse: typeof responseOf = responseOf,
 ): void {
   if (/^application\/grpc($|[+;])/.test(headers["content-type"] ?? "")) {
     refuseCall(http2, error);
     return;
   }
-  let response = responses.get(error);
-  if (response === undefined) {
-    const { metadata, rawMessage } = toConnectError(error);
-    response = { headers: Object.fromEntries(metadata), text: Buffer.from(`${rawMessage}\n`) };
-    responses.set(error, response);
-  }
+  const response = toResponse(error);
   http2.respond({
     ":status": httpStatus,
     "content-type": "text/plain; charset=utf-8",
@@ -107,9 +126,6 @@ function refuse(
   http2.end(response.text);
   dropRequest(http2);
 }
-
-/** Responses by their error: all refusals of a flood share one error. */
-const responses = new WeakMap<Error, { headers: Record<string, string>; text: Buffer }>();
 
 /** Returns the error text for a path that nothing serves. */
 export function unknownPath(path: string | undefined): string {
