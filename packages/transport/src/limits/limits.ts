@@ -46,3 +46,6 @@ export const chunksPerBurst = 8;
 
 /** A part of an incomplete message is a piece if it has fewer bytes than this. */
 export const pieceBytes: number = 256;
+
+/** Maximum number of fragments of a message over a WebSocket. */
+export const maxFragments: number = 16 * 1024;

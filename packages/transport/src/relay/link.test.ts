@@ -158,6 +158,7 @@ function listen(stream: Socket | undefined): string[] {
     onPartial: () => {},
     onRefusal: () => events.push("refused"),
     onTooLarge: () => events.push("too large"),
+    onTooManyFragments: () => events.push("too many fragments"),
     onClose: (code, reason) => events.push(`close ${code} ${reason}`),
   });
   return events;
@@ -283,7 +284,7 @@ describe("frames of a link itself", () => {
     expectViolation(other, "for the connection");
   });
 
-  test("are decodable, and at most 128 KiB", () => {
+  test("are decodable, at most 128 KiB, and not in thousands of fragments", () => {
     const malformed = introduced("relay");
     malformed.socket.deliverBytes(new Uint8Array(9).fill(255));
     expectViolation(malformed, "a relay.v1.Frame in each binary message, received 9 other bytes");
@@ -292,6 +293,9 @@ describe("frames of a link itself", () => {
     tooLarge.socket.events.onTooLarge();
     expectViolation(tooLarge, `a frame of at most ${maxFrameBytes} bytes`);
     expect(maxFrameBytes).toBe(131_072);
+    const fragmented = introduced("relay");
+    fragmented.socket.events.onTooManyFragments();
+    expectViolation(fragmented, "received more than 16384 fragments");
   });
 
   test("are decoded from their own part of the received bytes", () => {

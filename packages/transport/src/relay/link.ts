@@ -14,7 +14,7 @@ import {
 } from "@dm-env-rpc/protocol/relay";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
-import { holdBytes } from "../limits/limits.ts";
+import { holdBytes, maxFragments } from "../limits/limits.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -118,6 +118,8 @@ export class Link {
       onRefusal: ({ value }) => this.#violated("a frame that can be decoded", value.message),
       onTooLarge: () =>
         this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger frame"),
+      onTooManyFragments: () =>
+        this.#violated("each frame as one message", `more than ${maxFragments} fragments`),
       onClose: (code, reason) => {
         this.#account?.close();
         this.#onClose(code, reason);

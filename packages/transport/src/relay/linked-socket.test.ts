@@ -35,6 +35,7 @@ function created(options: Partial<LinkedSocketOptions> = {}) {
     onPartial: () => events.push(`partial ${socket.partialBytes}`),
     onRefusal: () => events.push("refused"),
     onTooLarge: () => events.push("too large"),
+    onTooManyFragments: () => events.push("too many fragments"),
     onClose: (code, reason) => events.push(`close ${code} ${reason}`),
   });
   /** The frames sent since the last call, as their kinds and sizes. */

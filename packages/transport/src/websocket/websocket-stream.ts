@@ -3,7 +3,13 @@ import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { Malformed, MessageCodec } from "@dm-env-rpc/tensor-codec/wire";
 import { Queue } from "../internal/turns/queue.ts";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
-import { highWaterBytes, holdBytes, lowWaterBytes, pieceBytes } from "../limits/limits.ts";
+import {
+  highWaterBytes,
+  holdBytes,
+  lowWaterBytes,
+  maxFragments,
+  pieceBytes,
+} from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
 import {
   deliver,
@@ -92,6 +98,8 @@ export interface SocketEvents {
    * Default: pieces are not counted.
    */
   onPiece?(): void;
+  /** Called when a message has more than `maxFragments` fragments. This message and all later messages are dropped. */
+  onTooManyFragments(): void;
   /** Called when a message is above the limit. This message and all later messages are dropped. */
   onTooLarge(): void;
   /** Called when the socket is closed. Always the last event. */
@@ -166,7 +174,15 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
       onText: (text) => this.#onText(text),
       onDrain: () => this.#onDrain(),
       onPartial: () => this.#keepAccount(),
-      onPiece: () => this.#countPiece(),
+      onPiece: () => {
+        if (this.#account?.piece() === false) {
+          this.#onTooManyPieces(
+            `frames of ${pieceBytes} bytes or more, received thousands of smaller ones`,
+          );
+        }
+      },
+      onTooManyFragments: () =>
+        this.#onTooManyPieces(`at most ${maxFragments} fragments, received more`),
       onTooLarge: () => this.#onTooLarge("more"),
       onClose: (code, reason) => {
         this.#account?.close();
@@ -298,16 +314,14 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
     }
   }
 
-  #countPiece(): void {
-    if (!this.#done && this.#account?.piece() === false) {
-      this.abort(
-        new DmEnvRpcError(
-          "RESOURCE_EXHAUSTED",
-          `message in too many pieces: expected frames of ${pieceBytes} bytes or more, received thousands of smaller ones; send messages whole`,
-          { origin: "client" },
-        ),
-      );
-    }
+  #onTooManyPieces(expected: string): void {
+    this.abort(
+      new DmEnvRpcError(
+        "RESOURCE_EXHAUSTED",
+        `message in too many pieces: expected ${expected}; send messages whole`,
+        { origin: "client" },
+      ),
+    );
   }
 
   /** Returns false if a message is dropped, because the stream has ended. Ends the stream if the peer has ended its side. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { once } from "node:events";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
@@ -42,6 +42,24 @@ function sendInFrames(socket: WebSocket, message: Uint8Array, frames: number): v
   }
 }
 
+/** Writes the first fragments of a binary message, each of `size` bytes, with a mask of zeros. */
+function fragments(count: number, size: number): Buffer {
+  const header = size < 126 ? [0x80 + size] : [0xfe, size >> 8, size & 0xff];
+  const frame = Buffer.from([0, ...header, 0, 0, 0, 0, ...Array<number>(size).fill(0)]);
+  const frames = Buffer.alloc(count * frame.length, frame);
+  frames[0] = 2; // Binary; the others continue it.
+  return frames;
+}
+
+/** A WebSocket that sends whatever the test passes. */
+interface Bare {
+  readonly socket: WebSocket;
+  readonly open: Promise<void>;
+  /** Its network connection, for frames that the library does not write. */
+  readonly network: Promise<Socket>;
+  readonly closed: Promise<Closed>;
+}
+
 /** Opens a bare WebSocket that sends whatever the test passes. */
 function bare(
   server: Serving,
@@ -49,7 +67,7 @@ function bare(
     protocols = [subprotocol],
     headers = {},
   }: { protocols?: string[] | undefined; headers?: Record<string, string> | undefined } = {},
-): { readonly socket: WebSocket; readonly open: Promise<void>; readonly closed: Promise<Closed> } {
+): Bare {
   const socket = new WebSocket(`ws://${server.address}${processPath}`, protocols, { headers });
   const texts: string[] = [];
   socket.on("message", (data, isBinary) => {
@@ -60,6 +78,9 @@ function bare(
   return {
     socket,
     open: new Promise((resolve) => socket.once("open", () => resolve())),
+    network: new Promise((resolve) =>
+      socket.once("upgrade", (response) => resolve(response.socket)),
+    ),
     closed: new Promise((resolve, reject) => {
       socket.once("close", (code, reason) => resolve({ code, reason: String(reason), texts }));
       socket.once("error", reject);
@@ -512,6 +533,7 @@ describe("hostile WebSockets", () => {
           onPartial() {},
           onRefusal() {},
           onTooLarge() {},
+          onTooManyFragments() {},
           onClose: isClosed,
         });
       },
@@ -559,28 +581,39 @@ describe("hostile WebSockets", () => {
     }
   });
 
-  test("a message in thousands of frames of one byte ends its stream, and a message in 1,000 does not", async () => {
+  test("messages in thousands of frames of one byte end their streams, and a message in 1,000 does not", async () => {
     await using server = await serving();
-    const { socket, open, closed } = bare(server);
-    const served = record(await server.next());
-    await open;
+    const first = bare(server);
+    const whole = record(await server.next());
+    await first.open;
     const message = bytesOf(stepRequest(900));
-    sendInFrames(socket, message, message.length);
-    await served.seen("message");
-    let isClosed = false;
-    void served.closed.then(() => {
-      isClosed = true;
-    });
-    // Slow machines read fewer frames between two surveys, so they need more of them.
-    for (let batch = 0; batch < 100 && !isClosed; batch++) {
-      for (let frame = 0; frame < 10_000; frame++) {
-        socket.send(Buffer.alloc(1), { fin: false, binary: true });
-      }
-      await new Promise((resolve) => setImmediate(resolve));
+    sendInFrames(first.socket, message, message.length);
+    await whole.seen("message");
+    // Each client stays within `maxFragments`; a slow machine reads fewer fragments between two surveys.
+    const floods = Array.from({ length: 16 }, () => bare(server));
+    const served = await Promise.all(floods.map(async () => record(await server.next())));
+    for (const { network } of floods) {
+      (await network).write(fragments(16_000, 1));
     }
-    const error = await served.closed;
+    const error = await Promise.race(served.map(({ closed }) => closed));
     expect(error).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
     expect(String(error)).toContain("too many pieces");
+    const { code } = await Promise.race(floods.map(({ closed }) => closed));
+    expect(code).toBe(4000 + statusCodes.RESOURCE_EXHAUSTED);
+    for (const { socket } of [first, ...floods]) {
+      socket.terminate();
+    }
+  });
+
+  test("a message in more than 16,384 fragments ends its stream", async () => {
+    await using server = await serving({ maxWebSocketRequestBytes: 8 * 1024 * 1024 });
+    const { network, closed } = bare(server);
+    const served = record(await server.next());
+    (await network).write(fragments(16_385, 256));
+    expect(await served.closed).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      message: expect.stringContaining("at most 16384 fragments, received more"),
+    });
     expect((await closed).code).toBe(4000 + statusCodes.RESOURCE_EXHAUSTED);
   });
 

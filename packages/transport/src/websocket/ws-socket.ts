@@ -5,7 +5,7 @@ import type { Arriving } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { later } from "../internal/turns/later.ts";
 import type { CheckTurns, ThreadShare } from "../internal/turns/thread-share.ts";
-import { goodbyeMs } from "../limits/limits.ts";
+import { goodbyeMs, maxFragments } from "../limits/limits.ts";
 import { BinaryFrames } from "./binary-frames.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { LibraryMessages } from "./library-messages.ts";
@@ -27,19 +27,23 @@ export const wsOptions = {
   perMessageDeflate: false,
   // `ws` validates the UTF-8 of text messages, which are rare.
   skipUTF8Validation: false,
+  maxFragments: maxFragments as number,
 } as const;
 
+/** The codes with which `ws` closes after a message that exceeds a limit: `maxPayload` (1009), or `maxFragments` (1008). */
+const limitCloses: readonly (number | undefined)[] = [messageTooBig, 1008];
+
 /**
- * A WebSocket of `ws` that does not close after a frame above `maxPayload`: the stream closes it once earlier
- * requests are answered. `ws` drops later messages.
+ * A WebSocket of `ws` that does not close after a message that exceeds a limit: the stream closes it with an error of its
+ * own, if the message is too large once earlier requests are answered. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
   /** Writes pending messages. Called before each close frame, even if the frame answers the peer's close. */
   flush: () => void = () => {};
 
   override close(code?: number, reason?: string | Buffer): void {
-    // With this code, `ws` passes no reason only after a frame that is too large.
-    if (code !== messageTooBig || reason !== undefined) {
+    // With these codes, only `ws` itself passes no reason.
+    if (reason !== undefined || !limitCloses.includes(code)) {
       this.flush();
       super.close(code, reason);
     }
@@ -55,6 +59,10 @@ const tooLargeCodes = [
 /** Returns true for an error of `ws` about a frame that is too large. */
 export function isTooLarge(error: Error): boolean {
   return "code" in error && tooLargeCodes.includes(String(error.code));
+}
+
+function isTooManyFragments(error: Error): boolean {
+  return "code" in error && error.code === "WS_ERR_TOO_MANY_BUFFERED_PARTS";
 }
 
 /** Cuts a WebSocket that is closing if its peer does not answer the close within `goodbyeMs`. */
@@ -242,6 +250,8 @@ export function wsSocket(options: WsSocketOptions): Socket {
         reader.close();
         if (isTooLarge(error)) {
           started.onTooLarge();
+        } else if (isTooManyFragments(error)) {
+          started.onTooManyFragments();
         } else {
           terminateSoon(webSocket); // `ws` would wait 30 s for the peer to close its side.
         }
