@@ -69,7 +69,9 @@ export class GrpcClientStream
     if (error === undefined) {
       receiver.onEnd();
     }
-    if (!this.http2.destroyed && !this.http2.closed) {
+    if (this.http2.closed) {
+      this.#free();
+    } else if (!this.http2.destroyed) {
       this.http2.close(constants.NGHTTP2_NO_ERROR);
     }
     this.finish(error);
@@ -87,8 +89,7 @@ export class GrpcClientStream
     process.nextTick(() => {
       if (this.#trailers === undefined || this.http2.rstCode !== constants.NGHTTP2_NO_ERROR) {
         this.onClosed();
-        // After a reset with NO_ERROR, node:http2 would wait until the server reads what it no longer receives.
-        this.http2.destroy();
+        this.#free();
       }
     });
   }
@@ -116,6 +117,11 @@ export class GrpcClientStream
     if (headers["grpc-status"] !== undefined) {
       this.#trailers = headers;
     }
+  }
+
+  /** Ends the wait of node:http2, after a reset with NO_ERROR, for the server to read what it no longer receives. */
+  #free(): void {
+    this.http2.destroy();
   }
 
   #lossOf(): Error {

@@ -5,13 +5,14 @@ import { createServer, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import {
   emptySettings,
+  framed,
   frameFlags,
   frameTypes,
   http2Frame,
   literalHeader,
 } from "@dm-env-rpc/tests-processes";
 import { expect, test } from "vitest";
-import { answerOf, named, stepRequest } from "../testing/messages.ts";
+import { answerOf, named, stepRequest, stepResponse } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
 import { openStream } from "./open-stream.ts";
@@ -28,6 +29,8 @@ const trailers = http2Frame(
   1,
   literalHeader("grpc-status", "8"),
 );
+
+const reset = http2Frame(frameTypes.rstStream, 0, 1, Buffer.alloc(4));
 
 test("requests are answered in order, then a half-close ends the call without an error", async () => {
   await using server = await serving();
@@ -101,38 +104,73 @@ test.runIf(process.platform === "linux").each([
     .toBe("02");
 });
 
+/** A server that answers the first 32 KiB of its first request with the given frames, and reads the rest unanswered. */
+async function hasty(answer: readonly Buffer[]): Promise<
+  AsyncDisposable & {
+    readonly address: string;
+    /** The connection of the client. */
+    readonly connection: () => Socket | undefined;
+  }
+> {
+  let connection: Socket | undefined;
+  const server = createTcpServer((socket) => {
+    connection = socket;
+    socket.on("error", () => {});
+    socket.write(emptySettings);
+    let receivedBytes = 0;
+    socket.on("data", (chunk: Buffer) => {
+      const wasBelow = receivedBytes < 32_768;
+      receivedBytes += chunk.length;
+      if (wasBelow && receivedBytes >= 32_768) {
+        const headers = http2Frame(frameTypes.headers, frameFlags.endHeaders, 1, responseHeaders);
+        socket.write(Buffer.concat([headers, ...answer]));
+      }
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    connection: () => connection,
+    async [Symbol.asyncDispose]() {
+      connection?.destroy();
+      server.close();
+    },
+  };
+}
+
 test.each([
   ["with trailers", [trailers]],
   ["without trailers", []],
 ])(
   "a stream that the server ends %s and resets at once, before it reads a large message, frees its connection",
   async (_, ends) => {
-    const sockets: Socket[] = [];
-    const server = createTcpServer((socket) => {
-      sockets.push(socket);
-      socket.on("error", () => {});
-      socket.write(emptySettings);
-      let receivedBytes = 0;
-      socket.on("data", (chunk: Buffer) => {
-        const wasBelow = receivedBytes < 32_768;
-        receivedBytes += chunk.length;
-        if (wasBelow && receivedBytes >= 32_768) {
-          const reset = http2Frame(frameTypes.rstStream, 0, 1, Buffer.alloc(4));
-          const flags = frameFlags.endHeaders;
-          const headers = http2Frame(frameTypes.headers, flags, 1, responseHeaders);
-          socket.write(Buffer.concat([headers, ...ends, reset]));
-        }
-      });
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    const stream = await openStream(`127.0.0.1:${(server.address() as AddressInfo).port}`);
+    await using server = await hasty([...ends, reset]);
+    const stream = await openStream(server.address);
     const client = record(stream);
     stream.send(stepRequest(16 * 1024 * 1024));
     const expected = ends.length > 0 ? "RESOURCE_EXHAUSTED" : "UNAVAILABLE";
     expect(await client.closed).toMatchObject({ code: expected });
-    await expect.poll(() => sockets[0]?.closed, { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => server.connection()?.closed, { timeout: 10_000 }).toBe(true);
     await stream.close();
-    server.close();
   },
 );
+
+test("so does a stream that is paused meanwhile, once it has read all messages", async () => {
+  const message = framed(stepResponse(15_000));
+  const data = http2Frame(frameTypes.data, 0, 1, message);
+  await using server = await hasty([...Array<Buffer>(10).fill(data), trailers, reset]);
+  const stream = await openStream(server.address);
+  const client = record(stream, { onMessage: () => stream.pause() });
+  stream.send(stepRequest(16 * 1024 * 1024));
+  await client.seen("message");
+  for (let count = 2; count <= 10; count++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    stream.resume();
+    await client.seen("message", count);
+  }
+  stream.resume();
+  expect(await client.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+  await expect.poll(() => server.connection()?.closed, { timeout: 10_000 }).toBe(true);
+  await stream.close();
+});
