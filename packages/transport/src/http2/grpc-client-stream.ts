@@ -58,7 +58,9 @@ export class GrpcClientStream
     if (this.done) {
       return;
     }
-    if (!this.http2.destroyed && !this.http2.closed) {
+    if (this.http2.closed) {
+      this.#free();
+    } else if (!this.http2.destroyed) {
       this.#cancel();
     }
     this.finish(error);

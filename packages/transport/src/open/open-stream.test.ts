@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, type ServerHttp2Stream } from "node:http2";
+import { type ClientHttp2Stream, createServer, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import {
   emptySettings,
@@ -11,7 +12,7 @@ import {
   http2Frame,
   literalHeader,
 } from "@dm-env-rpc/tests-processes";
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { answerOf, named, stepRequest, stepResponse } from "../testing/messages.ts";
 import { record } from "../testing/recorder.ts";
 import { echo, serving } from "../testing/serving.ts";
@@ -156,21 +157,43 @@ test.each([
   },
 );
 
-test("so does a stream that is paused meanwhile, once it has read all messages", async () => {
-  const message = framed(stepResponse(15_000));
-  const data = http2Frame(frameTypes.data, 0, 1, message);
-  await using server = await hasty([...Array<Buffer>(10).fill(data), trailers, reset]);
-  const stream = await openStream(server.address);
-  const client = record(stream, { onMessage: () => stream.pause() });
-  stream.send(stepRequest(16 * 1024 * 1024));
-  await client.seen("message");
-  for (let count = 2; count <= 10; count++) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    stream.resume();
-    await client.seen("message", count);
+describe("a paused stream that the server has ended and reset frees its connection", () => {
+  /** Opens a stream that sends a large message, pauses at the first of ten responses, and has been reset. */
+  async function resetWhilePaused(address: string) {
+    let http2: ClientHttp2Stream | undefined;
+    const onCreated = (message: unknown): void => {
+      http2 = (message as { stream: ClientHttp2Stream }).stream;
+    };
+    subscribe("http2.client.stream.created", onCreated);
+    onTestFinished(() => void unsubscribe("http2.client.stream.created", onCreated));
+    const stream = await openStream(address);
+    const client = record(stream, { onMessage: () => stream.pause() });
+    stream.send(stepRequest(16 * 1024 * 1024));
+    await client.seen("message");
+    await expect.poll(() => http2?.closed).toBe(true);
+    return { stream, client };
   }
-  stream.resume();
-  expect(await client.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
-  await expect.poll(() => server.connection()?.closed, { timeout: 10_000 }).toBe(true);
-  await stream.close();
+
+  const data = http2Frame(frameTypes.data, 0, 1, framed(stepResponse(15_000)));
+  const answer = [...Array<Buffer>(10).fill(data), trailers, reset];
+
+  test("once it has read all messages", async () => {
+    await using server = await hasty(answer);
+    const { stream, client } = await resetWhilePaused(server.address);
+    for (let count = 2; count <= 10; count++) {
+      stream.resume();
+      await client.seen("message", count);
+    }
+    stream.resume();
+    expect(await client.closed).toMatchObject({ code: "RESOURCE_EXHAUSTED" });
+    await expect.poll(() => server.connection()?.closed, { timeout: 10_000 }).toBe(true);
+    await stream.close();
+  });
+
+  test("once it is closed without reading on", async () => {
+    await using server = await hasty(answer);
+    const { stream } = await resetWhilePaused(server.address);
+    await stream.close();
+    await expect.poll(() => server.connection()?.closed, { timeout: 10_000 }).toBe(true);
+  });
 });

@@ -158,7 +158,6 @@ function listen(stream: Socket | undefined): string[] {
     onPartial: () => {},
     onRefusal: () => events.push("refused"),
     onTooLarge: () => events.push("too large"),
-    onTooManyFragments: () => events.push("too many fragments"),
     onClose: (code, reason) => events.push(`close ${code} ${reason}`),
   });
   return events;
@@ -294,8 +293,8 @@ describe("frames of a link itself", () => {
     expectViolation(tooLarge, `a frame of at most ${maxFrameBytes} bytes`);
     expect(maxFrameBytes).toBe(131_072);
     const fragmented = introduced("relay");
-    fragmented.socket.events.onTooManyFragments();
-    expectViolation(fragmented, "received more than 16384 fragments");
+    fragmented.socket.events.onTooManyPieces?.();
+    expectViolation(fragmented, "at most 16384 fragments per message");
   });
 
   test("are decoded from their own part of the received bytes", () => {

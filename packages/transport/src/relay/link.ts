@@ -14,7 +14,7 @@ import {
 } from "@dm-env-rpc/protocol/relay";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { ByteAccount, ByteHolder } from "../limits/buffered-bytes.ts";
-import { holdBytes, maxFragments } from "../limits/limits.ts";
+import { holdBytes, mostPieces } from "../limits/limits.ts";
 import {
   closeCodeOf,
   closeReasonOf,
@@ -118,8 +118,7 @@ export class Link {
       onRefusal: ({ value }) => this.#violated("a frame that can be decoded", value.message),
       onTooLarge: () =>
         this.#violated(`a frame of at most ${maxFrameBytes} bytes`, "a larger frame"),
-      onTooManyFragments: () =>
-        this.#violated("each frame as one message", `more than ${maxFragments} fragments`),
+      onTooManyPieces: () => this.#violated(`at most ${mostPieces}`, "more"),
       onClose: (code, reason) => {
         this.#account?.close();
         this.#onClose(code, reason);

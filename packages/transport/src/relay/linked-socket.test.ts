@@ -35,7 +35,6 @@ function created(options: Partial<LinkedSocketOptions> = {}) {
     onPartial: () => events.push(`partial ${socket.partialBytes}`),
     onRefusal: () => events.push("refused"),
     onTooLarge: () => events.push("too large"),
-    onTooManyFragments: () => events.push("too many fragments"),
     onClose: (code, reason) => events.push(`close ${code} ${reason}`),
   });
   /** The frames sent since the last call, as their kinds and sizes. */

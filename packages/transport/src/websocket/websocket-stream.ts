@@ -7,7 +7,7 @@ import {
   highWaterBytes,
   holdBytes,
   lowWaterBytes,
-  maxFragments,
+  mostPieces,
   pieceBytes,
 } from "../limits/limits.ts";
 import { tooLarge } from "../limits/too-large.ts";
@@ -98,8 +98,11 @@ export interface SocketEvents {
    * Default: pieces are not counted.
    */
   onPiece?(): void;
-  /** Called when a message has more than `maxFragments` fragments. This message and all later messages are dropped. */
-  onTooManyFragments(): void;
+  /**
+   * Called when a message is in more than `maxFragments` fragments or `maxFrameChunks` chunks. This message and all later
+   * messages are dropped. Default: the socket closes.
+   */
+  onTooManyPieces?(): void;
   /** Called when a message is above the limit. This message and all later messages are dropped. */
   onTooLarge(): void;
   /** Called when the socket is closed. Always the last event. */
@@ -181,8 +184,7 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
           );
         }
       },
-      onTooManyFragments: () =>
-        this.#onTooManyPieces(`at most ${maxFragments} fragments, received more`),
+      onTooManyPieces: () => this.#onTooManyPieces(`at most ${mostPieces}, received more`),
       onTooLarge: () => this.#onTooLarge("more"),
       onClose: (code, reason) => {
         this.#account?.close();
@@ -315,10 +317,14 @@ export class WebSocketStream<Received, Sent> implements MessageStream<Received, 
   }
 
   #onTooManyPieces(expected: string): void {
+    const remedy =
+      this.#options.side === "server"
+        ? "send messages whole"
+        : "make the server send messages whole";
     this.abort(
       new DmEnvRpcError(
         "RESOURCE_EXHAUSTED",
-        `message in too many pieces: expected ${expected}; send messages whole`,
+        `message in too many pieces: expected ${expected}; ${remedy}`,
         { origin: "client" },
       ),
     );

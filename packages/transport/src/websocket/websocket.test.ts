@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import { once } from "node:events";
-import { connect as connectTcp, type Socket } from "node:net";
+import { type AddressInfo, connect as connectTcp, type Socket } from "node:net";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import { statusCodes } from "@dm-env-rpc/tensor-codec/proto";
 import type { ProcessRequest } from "@dm-env-rpc/tensor-codec/wire";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { WebSocket } from "ws";
+import { WebSocket, WebSocketServer } from "ws";
 import type { WebSocketRoute } from "../listen/listen-options.ts";
 import { openStream } from "../open/open-stream.ts";
 import { processPath } from "../stream/process-path.ts";
@@ -533,7 +533,6 @@ describe("hostile WebSockets", () => {
           onPartial() {},
           onRefusal() {},
           onTooLarge() {},
-          onTooManyFragments() {},
           onClose: isClosed,
         });
       },
@@ -612,9 +611,25 @@ describe("hostile WebSockets", () => {
     (await network).write(fragments(16_385, 256));
     expect(await served.closed).toMatchObject({
       code: "RESOURCE_EXHAUSTED",
-      message: expect.stringContaining("at most 16384 fragments, received more"),
+      message: expect.stringContaining("at most 16384 fragments per message"),
     });
     expect((await closed).code).toBe(4000 + statusCodes.RESOURCE_EXHAUSTED);
+  });
+
+  test("a response in more than 16,384 fragments ends the client's stream", async () => {
+    const server = new WebSocketServer({ port: 0, host: "127.0.0.1", maxPayload: 0 });
+    await once(server, "listening");
+    server.on("connection", (socket) => {
+      sendInFrames(socket, new Uint8Array(16_385), 16_385);
+    });
+    const { port } = server.address() as AddressInfo;
+    const stream = await openStream(`ws://127.0.0.1:${port}`);
+    expect(await record(stream).closed).toMatchObject({
+      code: "RESOURCE_EXHAUSTED",
+      message: expect.stringContaining("make the server send messages whole"),
+    });
+    await stream.close();
+    server.close();
   });
 
   test("pings do not belong to a message, so a quiet stream does not count as stalled", async () => {

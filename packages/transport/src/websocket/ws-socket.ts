@@ -5,7 +5,7 @@ import type { Arriving } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { later } from "../internal/turns/later.ts";
 import type { CheckTurns, ThreadShare } from "../internal/turns/thread-share.ts";
-import { goodbyeMs, maxFragments } from "../limits/limits.ts";
+import { goodbyeMs, maxFragments, maxFrameChunks } from "../limits/limits.ts";
 import { BinaryFrames } from "./binary-frames.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { LibraryMessages } from "./library-messages.ts";
@@ -28,14 +28,15 @@ export const wsOptions = {
   // `ws` validates the UTF-8 of text messages, which are rare.
   skipUTF8Validation: false,
   maxFragments: maxFragments as number,
+  maxBufferedChunks: maxFrameChunks as number,
 } as const;
 
-/** The codes with which `ws` closes after a message that exceeds a limit: `maxPayload` (1009), or `maxFragments` (1008). */
+/** The codes with which `ws` closes after a message that exceeds a limit: `maxPayload` (1009), or another of `wsOptions` (1008). */
 const limitCloses: readonly (number | undefined)[] = [messageTooBig, 1008];
 
 /**
- * A WebSocket of `ws` that does not close after a message that exceeds a limit: the stream closes it with an error of its
- * own, if the message is too large once earlier requests are answered. `ws` drops later messages.
+ * A WebSocket of `ws` that does not close after a message that exceeds a limit, because the stream closes it, with an error
+ * that names the limit. If the message is too large, the stream first answers earlier requests. `ws` drops later messages.
  */
 export class PatientWebSocket extends WebSocket {
   /** Writes pending messages. Called before each close frame, even if the frame answers the peer's close. */
@@ -61,7 +62,7 @@ export function isTooLarge(error: Error): boolean {
   return "code" in error && tooLargeCodes.includes(String(error.code));
 }
 
-function isTooManyFragments(error: Error): boolean {
+function isTooManyPieces(error: Error): boolean {
   return "code" in error && error.code === "WS_ERR_TOO_MANY_BUFFERED_PARTS";
 }
 
@@ -250,9 +251,10 @@ export function wsSocket(options: WsSocketOptions): Socket {
         reader.close();
         if (isTooLarge(error)) {
           started.onTooLarge();
-        } else if (isTooManyFragments(error)) {
-          started.onTooManyFragments();
+        } else if (isTooManyPieces(error) && started.onTooManyPieces !== undefined) {
+          started.onTooManyPieces();
         } else {
+          webSocket.close(); // Unless the library has closed it.
           terminateSoon(webSocket); // `ws` would wait 30 s for the peer to close its side.
         }
       });
