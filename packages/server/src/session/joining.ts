@@ -111,14 +111,22 @@ export function joinWorld(
   });
 }
 
+const notJoinedErrors = new Map<string, DmEnvRpcError>();
+
 /**
- * Creates the error of a request for the joined world on a connection that has not joined a world.
+ * Returns the error of a request for the joined world on a connection that has not joined a world. All sessions share
+ * the error of each kind of request, because a flood causes thousands, and each new error costs a stack trace.
  */
-export function notJoined(what: string): DmEnvRpcError {
-  return new DmEnvRpcError(
-    "FAILED_PRECONDITION",
-    `a ${what} needs a world, but this connection has not joined one; send a JoinWorldRequest first`,
-  );
+export function notJoined(what: "step" | "reset"): DmEnvRpcError {
+  let error = notJoinedErrors.get(what);
+  if (error === undefined) {
+    error = new DmEnvRpcError(
+      "FAILED_PRECONDITION",
+      `a ${what} needs a world, but this connection has not joined one; send a JoinWorldRequest first`,
+    );
+    notJoinedErrors.set(what, error);
+  }
+  return error;
 }
 
 /** Creates the error of a join on a connection that has already joined a world. */

@@ -411,7 +411,7 @@ export class Session implements StreamReceiver<ProcessRequest>, Member {
       : this.#host.rates.refusalOf(this.#turnKey.network);
   }
 
-  #joined(what: string): Place {
+  #joined(what: "step" | "reset"): Place {
     if (this.#place !== undefined) {
       return this.#place;
     }

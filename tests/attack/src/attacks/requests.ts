@@ -220,6 +220,7 @@ const create = requestOf("createWorld");
 export const requests: Attacks = {
   creates: onOwnStream(create),
   "requests without a payload": onOwnStream(Buffer.alloc(0)),
+  "steps and resets without a world": onOwnStream(requestOf("step"), requestOf("reset")),
   "joins of unknown worlds": onOwnStream(requestOf("joinWorld", field(1, Buffer.from("nowhere")))),
   "lists of all properties": onOwnStream(requestOf("listProperty")),
   "extensions that do not exist": onOwnStream(
