@@ -3,7 +3,7 @@ import type { ServerHttp2Session } from "node:http2";
 import { windowBytes } from "../../limits/limits.ts";
 
 /** Size of the window that several connections of a network share. */
-const sharedBytes = 2 * 1024 * 1024;
+const sharedBytes = 1024 * 1024;
 
 /** Smallest window of a connection. Every HTTP/2 connection begins with it (RFC 9113, section 6.9.2). */
 const leastBytes = 65_535;
