@@ -13,12 +13,14 @@ import type { RequestBytes } from "./requests/request-bytes.ts";
 /** The HTTP request and response of a call that a `ByteStream` (a function that sends encoded responses) answers. */
 export interface ByteExchange extends ByteCall {
   readonly contentType: string;
+  /** True once the caller can receive nothing more. */
+  readonly isGone: boolean;
   /**
    * Reads the one message of the request, once.
    *
    * @param most Maximum size of the message, in bytes.
-   * @throws DmEnvRpcError RESOURCE_EXHAUSTED if the message is larger, or INVALID_ARGUMENT if the body is not exactly
-   *   one message.
+   * @throws DmEnvRpcError RESOURCE_EXHAUSTED if the message is larger, INVALID_ARGUMENT if the body is not exactly one
+   *   message, or CANCELLED if the caller is gone.
    */
   read(most: number): Promise<Uint8Array>;
   /** Ends the response with the last part of its body, or with trailers. All later calls have no effect. */
@@ -35,7 +37,6 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
   readonly #peer: Peer;
   #values: ContextValues | undefined;
   #gone: AbortController | undefined;
-  #hasEnded = false;
 
   constructor(
     response: Response,
@@ -60,7 +61,7 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
     if (this.#gone === undefined) {
       const gone = new AbortController();
       this.#gone = gone;
-      if (this.#isGone) {
+      if (this.isGone) {
         gone.abort(callerGone());
       } else {
         this.response.on("close", () => gone.abort(callerGone()));
@@ -77,13 +78,13 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
     }
   }
 
-  /** True once the caller can receive nothing more. */
-  get #isGone(): boolean {
-    return this.#hasEnded || this.response.destroyed || this.response.closed;
+  get isGone(): boolean {
+    const { writableEnded, destroyed, closed } = this.response;
+    return writableEnded || destroyed || closed;
   }
 
   send(framed: Uint8Array): boolean {
-    if (this.#isGone) {
+    if (this.isGone) {
       return true;
     }
     this.begin();
@@ -104,13 +105,12 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
   }
 
   end(last: Uint8Array | undefined, trailers: Readonly<Record<string, string>>): void {
-    if (this.#isGone) {
+    if (this.isGone) {
       return;
     }
     this.begin();
     this.addTrailers(trailers);
     this.response.end(last);
-    this.#hasEnded = true;
     this.#gone?.abort(callerGone());
   }
 
@@ -233,7 +233,11 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
       };
       const onEnd = (): void => {
         stop();
-        resolve();
+        if (this.isGone) {
+          reject(callerGone()); // The close of a stream also ends its body.
+        } else {
+          resolve();
+        }
       };
       const onClose = (): void => {
         stop();

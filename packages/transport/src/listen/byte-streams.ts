@@ -65,6 +65,9 @@ export async function answerInBytes(
   timeoutMs: number | undefined,
 ): Promise<void> {
   const end = (failure?: Error): void => {
+    if (exchange.isGone) {
+      return; // A flood leaves thousands of calls, and the end of each takes time to encode.
+    }
     const last = protocol.end(failure);
     exchange.end(last, last === undefined ? trailersOf(failure) : {});
   };
