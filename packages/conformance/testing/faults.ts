@@ -120,7 +120,7 @@ export const faults: Readonly<Record<string, Fault>> = {
   },
   "a leave that needs a join": {
     replace: "if (place === undefined) { done(undefined); }",
-    by: 'if (place === undefined) { done(notJoined("leave")); }',
+    by: "if (place === undefined) { done(notJoined.reset); }",
     foundBy: "29.leave-not-joined",
     alsoBy: ["2.one-response-each"],
   },

@@ -111,22 +111,20 @@ export function joinWorld(
   });
 }
 
-const notJoinedErrors = new Map<string, DmEnvRpcError>();
-
 /**
- * Returns the error of a request for the joined world on a connection that has not joined a world. All sessions share
- * the error of each kind of request, because a flood causes thousands, and each new error costs a stack trace.
+ * The errors of requests for the joined world on a connection that has not joined a world. All sessions share them,
+ * because a flood causes thousands, and each new error costs a stack trace.
  */
-export function notJoined(what: "step" | "reset"): DmEnvRpcError {
-  let error = notJoinedErrors.get(what);
-  if (error === undefined) {
-    error = new DmEnvRpcError(
-      "FAILED_PRECONDITION",
-      `a ${what} needs a world, but this connection has not joined one; send a JoinWorldRequest first`,
-    );
-    notJoinedErrors.set(what, error);
-  }
-  return error;
+export const notJoined: Readonly<Record<"step" | "reset", DmEnvRpcError>> = {
+  step: needsWorld("step"),
+  reset: needsWorld("reset"),
+};
+
+function needsWorld(what: string): DmEnvRpcError {
+  return new DmEnvRpcError(
+    "FAILED_PRECONDITION",
+    `a ${what} needs a world, but this connection has not joined one; send a JoinWorldRequest first`,
+  );
 }
 
 /** Creates the error of a join on a connection that has already joined a world. */

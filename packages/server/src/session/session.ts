@@ -411,11 +411,11 @@ export class Session implements StreamReceiver<ProcessRequest>, Member {
       : this.#host.rates.refusalOf(this.#turnKey.network);
   }
 
-  #joined(what: "step" | "reset"): Place {
+  #joined(what: keyof typeof notJoined): Place {
     if (this.#place !== undefined) {
       return this.#place;
     }
-    throw this.#lost ?? notJoined(what);
+    throw this.#lost ?? notJoined[what];
   }
 
   #join(request: JoinWorldRequest, reply: Reply): void {

@@ -50,8 +50,8 @@ export const pieceBytes: number = 256;
 /** Maximum number of fragments of a message over a WebSocket. */
 export const maxFragments: number = 16 * 1024;
 
-/** Maximum number of reads of the network in which a frame over a WebSocket arrives, unless it is assembled. */
-export const maxFrameChunks: number = 256 * 1024;
+/** Maximum number of network reads in which a frame over a WebSocket may arrive, if the library `ws` reads it. */
+export const maxFrameReads: number = 256 * 1024;
 
 /** Both limits, for errors. */
-export const mostPieces: string = `${maxFragments} fragments per message and ${maxFrameChunks} network reads per frame`;
+export const mostPieces: string = `${maxFragments} fragments per message and ${maxFrameReads} network reads per frame`;

@@ -13,14 +13,14 @@ import type { RequestBytes } from "./requests/request-bytes.ts";
 /** The HTTP request and response of a call that a `ByteStream` (a function that sends encoded responses) answers. */
 export interface ByteExchange extends ByteCall {
   readonly contentType: string;
-  /** True once the caller can receive nothing more. */
+  /** True once nothing more can be sent: the response has ended, or the caller is gone. */
   readonly isGone: boolean;
   /**
    * Reads the one message of the request, once.
    *
    * @param most Maximum size of the message, in bytes.
    * @throws DmEnvRpcError RESOURCE_EXHAUSTED if the message is larger, INVALID_ARGUMENT if the body is not exactly one
-   *   message, or CANCELLED if the caller is gone.
+   *   message, or an error if the caller is gone.
    */
   read(most: number): Promise<Uint8Array>;
   /** Ends the response with the last part of its body, or with trailers. All later calls have no effect. */
@@ -62,9 +62,9 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
       const gone = new AbortController();
       this.#gone = gone;
       if (this.isGone) {
-        gone.abort(callerGone());
+        gone.abort(callerGone);
       } else {
-        this.response.on("close", () => gone.abort(callerGone()));
+        this.response.on("close", () => gone.abort(callerGone));
       }
     }
     return this.#gone.signal;
@@ -111,7 +111,7 @@ abstract class Exchange<Response extends ServerResponse | ServerHttp2Stream>
     this.begin();
     this.addTrailers(trailers);
     this.response.end(last);
-    this.#gone?.abort(callerGone());
+    this.#gone?.abort(callerGone);
   }
 
   abstract read(most: number): Promise<Uint8Array>;
@@ -234,14 +234,14 @@ class Http2Exchange extends Exchange<ServerHttp2Stream> {
       const onEnd = (): void => {
         stop();
         if (this.isGone) {
-          reject(callerGone()); // The close of a stream also ends its body.
+          reject(callerGone); // The close of a stream also ends its body.
         } else {
           resolve();
         }
       };
       const onClose = (): void => {
         stop();
-        reject(callerGone());
+        reject(callerGone);
       };
       http2.on("data", onData);
       http2.on("end", onEnd);
@@ -275,13 +275,10 @@ function callValues(peer: Peer): ContextValues {
   return values;
 }
 
-let shared: DmEnvRpcError | undefined;
-
-/** Returns the error of a call whose caller is gone. All calls share it, because each new error costs a stack trace. */
-function callerGone(): DmEnvRpcError {
-  shared ??= new DmEnvRpcError("CANCELLED", "the caller ended the call", { origin: "client" });
-  return shared;
-}
+/** The error of a call whose caller is gone. All calls share it, because each new error costs a stack trace. */
+const callerGone = new DmEnvRpcError("CANCELLED", "the caller ended the call", {
+  origin: "client",
+});
 
 /** The body of a request that has one message. */
 class RequestBody {

@@ -66,7 +66,7 @@ export async function answerInBytes(
 ): Promise<void> {
   const end = (failure?: Error): void => {
     if (exchange.isGone) {
-      return; // A flood leaves thousands of calls, and the end of each takes time to encode.
+      return; // A flood abandons thousands of calls, and it takes time to encode the end of each.
     }
     const last = protocol.end(failure);
     exchange.end(last, last === undefined ? trailersOf(failure) : {});
@@ -76,7 +76,10 @@ export async function answerInBytes(
       ? undefined
       : setTimeout(() => end(deadlinePassed(timeoutMs)), timeoutMs).unref();
   try {
-    await stream(await exchange.read(maxRequestBytes), exchange);
+    const request = await exchange.read(maxRequestBytes);
+    if (!exchange.isGone) {
+      await stream(request, exchange);
+    }
     end();
   } catch (error) {
     end(fromConnectError(error, "server"));

@@ -99,8 +99,8 @@ export interface SocketEvents {
    */
   onPiece?(): void;
   /**
-   * Called when a message is in more than `maxFragments` fragments or `maxFrameChunks` chunks. This message and all later
-   * messages are dropped. Default: the socket closes.
+   * Called when a message has more than `maxFragments` fragments, or one of its frames takes more than `maxFrameReads`
+   * network reads. This message and all later messages are dropped. Default: the socket closes.
    */
   onTooManyPieces?(): void;
   /** Called when a message is above the limit. This message and all later messages are dropped. */

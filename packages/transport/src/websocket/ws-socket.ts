@@ -5,7 +5,7 @@ import type { Arriving } from "../assembly/assembly.ts";
 import type { BufferPool } from "../assembly/buffer-pool.ts";
 import { later } from "../internal/turns/later.ts";
 import type { CheckTurns, ThreadShare } from "../internal/turns/thread-share.ts";
-import { goodbyeMs, maxFragments, maxFrameChunks } from "../limits/limits.ts";
+import { goodbyeMs, maxFragments, maxFrameReads } from "../limits/limits.ts";
 import { BinaryFrames } from "./binary-frames.ts";
 import { FrameReader } from "./frame-reader.ts";
 import { LibraryMessages } from "./library-messages.ts";
@@ -28,7 +28,7 @@ export const wsOptions = {
   // `ws` validates the UTF-8 of text messages, which are rare.
   skipUTF8Validation: false,
   maxFragments: maxFragments as number,
-  maxBufferedChunks: maxFrameChunks as number,
+  maxBufferedChunks: maxFrameReads as number,
 } as const;
 
 /** The codes with which `ws` closes after a message that exceeds a limit: `maxPayload` (1009), or another of `wsOptions` (1008). */
@@ -254,7 +254,7 @@ export function wsSocket(options: WsSocketOptions): Socket {
         } else if (isTooManyPieces(error) && started.onTooManyPieces !== undefined) {
           started.onTooManyPieces();
         } else {
-          webSocket.close(); // Unless the library has closed it.
+          webSocket.close(); // Has no effect if the library has closed it already.
           terminateSoon(webSocket); // `ws` would wait 30 s for the peer to close its side.
         }
       });
