@@ -272,8 +272,7 @@ export class ServerConnections {
           if (isAbandoned && performance.now() - openedAtMs < abandonedWithinMs) {
             this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes);
           }
-          // Not Readable's own method, which would schedule a further tick.
-          EventEmitter.prototype.removeAllListeners.call(http2);
+          removeListeners(http2);
         });
       },
       startStream: (http2, begin) =>
@@ -553,7 +552,19 @@ export class ServerConnections {
  * keep it until the peer reads the rest of the response, which the peer no longer receives.
  */
 function destroyLater(this: ServerHttp2Stream): void {
-  process.nextTick(() => this.destroy());
+  if (!this.destroyed) {
+    process.nextTick(() => this.destroy());
+  }
+}
+
+/**
+ * Removes the listeners of a closed stream. node:http2 listens to "removeListener"; without this listener, the others are
+ * removed at once. Readable's own method would schedule a further tick.
+ */
+function removeListeners(http2: ServerHttp2Stream): void {
+  const { removeAllListeners } = EventEmitter.prototype;
+  removeAllListeners.call(http2, "removeListener");
+  removeAllListeners.call(http2);
 }
 
 function startPing(entry: Entry): void {
