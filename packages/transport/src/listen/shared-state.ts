@@ -61,6 +61,7 @@ export interface SharedCalls {
 export function shareState(limits: ListenLimits, given: BufferedBytes | undefined): SharedState {
   const refusals = new RefusalCounts();
   const buffered = given ?? new BufferedBytes(limits, refusals);
+  const turns = new StreamTurns();
   const sumsNetworks = limits.maxFloodsPerAddress > 0;
   return {
     refusals,
@@ -68,7 +69,7 @@ export function shareState(limits: ListenLimits, given: BufferedBytes | undefine
     rates: new RequestRates(limits.maxRequestsPerSecond, { refusals }),
     byNetwork: new NetworkCounts(),
     windows: new ConnectionWindows(),
-    turns: new StreamTurns(),
+    turns,
     batch: new TurnBatch(),
     checks: new ThreadShare(),
     floods: sumsNetworks ? new NetworkFloods() : undefined,
@@ -79,7 +80,7 @@ export function shareState(limits: ListenLimits, given: BufferedBytes | undefine
       streaming: new StreamCounts("calls", limits, refusals),
     },
     pool: createBufferPool(pooledBytes),
-    gate: new ConnectionGate({ ...limits, buffered, refusals }),
+    gate: new ConnectionGate({ ...limits, buffered, refusals, turns }),
     sockets: 0,
     isClosing: false,
   };

@@ -5,9 +5,11 @@ import { connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { RefusalCounts } from "../../internal/counts/refusal-counts.ts";
 import { manualTime } from "../../internal/time/manual-time.ts";
+import { turnKeyOf } from "../../internal/turns/network-turns.ts";
 import { BufferedBytes } from "../../limits/buffered-bytes.ts";
 import { listenLimits } from "../../limits/listen-limits.ts";
 import { ConnectionGate, type GateOptions } from "./connection-gate.ts";
+import { StreamTurns } from "./stream-turns.ts";
 
 const flooder = "127.0.0.1:4711";
 
@@ -15,6 +17,7 @@ const flooder = "127.0.0.1:4711";
 interface Gated extends AsyncDisposable {
   readonly gate: ConnectionGate;
   readonly refusals: RefusalCounts;
+  readonly turns: StreamTurns;
   readonly time: ReturnType<typeof manualTime>;
   readonly started: string[];
   /** Opens a connection, and resolves with its two ends once the gate has received it. */
@@ -25,11 +28,13 @@ async function gated(options: Partial<GateOptions> = {}): Promise<Gated> {
   const time = manualTime();
   const refusals = new RefusalCounts();
   const buffered = new BufferedBytes(listenLimits({}));
+  const turns = new StreamTurns();
   const gate = new ConnectionGate({
     maxFloodsPerAddress: 2,
     maxConnectionsPerAddress: 100,
     buffered,
     refusals,
+    turns,
     time,
     ...options,
   });
@@ -42,6 +47,7 @@ async function gated(options: Partial<GateOptions> = {}): Promise<Gated> {
   return {
     gate,
     refusals,
+    turns,
     time,
     started,
     async open(name) {
@@ -87,6 +93,34 @@ test("after too many floods, one connection of the address starts per second, th
   expect(started).toEqual(["allowed", "third"]);
   time.advance(1_000);
   expect(started).toEqual(["allowed", "third", "second"]);
+});
+
+test("floods that are counted while a connection waits for its network to be read make it wait", async () => {
+  await using served = await gated();
+  const { gate, turns, started } = served;
+  const { start } = turns.add(turnKeyOf(flooder), { start: () => {}, stop: () => {} });
+  let streams = 0;
+  const stream = {
+    destroyed: false,
+    closed: false,
+    destroy: () => {},
+    push: () => true,
+    read: () => null,
+  };
+  for (let i = 0; i < 300; i++) {
+    start(stream, () => {
+      streams += 1;
+    });
+  }
+  await served.open("first");
+  await served.open("second");
+  expect(started).toEqual([]);
+  flood(gate, 3);
+  await until(() => streams === 300);
+  expect(started).toEqual([]);
+  await until(() => served.refusals.byLimit.get("maxFloodsPerAddress") === 2);
+  served.time.advance(1_000);
+  expect(started).toEqual(["second"]);
 });
 
 test("connections of other addresses do not wait", async () => {

@@ -8,6 +8,7 @@ import { ThreadShare } from "../../internal/turns/thread-share.ts";
 import { type BufferedBytes, connectionBytes } from "../../limits/buffered-bytes.ts";
 import type { ListenLimits } from "../../limits/listen-limits.ts";
 import { peerOfSocket } from "../requests/process-call.ts";
+import type { StreamTurns } from "./stream-turns.ts";
 
 /** Time between the starts of two connections of an address that floods. */
 const paceMs = 1_000;
@@ -34,6 +35,8 @@ export interface GateOptions
   readonly buffered: BufferedBytes;
   /** Counts the connections that wait. */
   readonly refusals: RefusalCounts;
+  /** Delays connections of networks that are not read because too many of their streams wait. */
+  readonly turns: Pick<StreamTurns, "startConnection">;
   readonly time?: TimeSource | undefined;
 }
 
@@ -77,12 +80,16 @@ export class ConnectionGate {
   /** Calls `start` when it is the connection's turn. Until then, the caller must not read the socket. */
   admit(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
+    this.#options.turns.startConnection(network, () => this.#admit(network, socket, start));
+  }
+
+  #admit(network: string, socket: Socket, start: () => void): void {
     const flooder = this.#flooders.get(network);
     if (flooder !== undefined && flooder.floods > this.#options.maxFloodsPerAddress) {
       this.#options.refusals.count("maxFloodsPerAddress");
       this.#wait(flooder, socket, start);
     } else if (this.#share.isOver) {
-      this.#share.wait(networkTurnKey(network), () => this.admit(socket, start));
+      this.#share.wait(networkTurnKey(network), () => this.#admit(network, socket, start));
     } else {
       this.#share.count();
       this.#start(socket, start);

@@ -14,7 +14,7 @@ import {
   indexedHeader,
   preface,
 } from "@dm-env-rpc/tests-processes";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { openConnectStream } from "../../open/open-connect-stream.ts";
 import { openStream } from "../../open/open-stream.ts";
 import type { OpenedStream } from "../../open/opened-stream.ts";
@@ -222,6 +222,30 @@ test.each(Object.keys(abandoning) as (keyof typeof abandoning)[])(
     await player.seen("message");
   },
 );
+
+test("connections that abandon too many streams are judged before the next regular check", async () => {
+  await using server = await serving({
+    onStream: echo,
+    maxStreamsPerAddress: 10_000,
+    maxFloodsPerAddress,
+  });
+  const { refusals, port } = server.listener;
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    await abandonStreams(server, 8);
+    vi.advanceTimersByTime(1); // A regular check takes place after 100 ms.
+    await using late = rawPeer(port);
+    late.write(preface, emptySettings);
+    let isServed = false;
+    late.socket.once("data", () => {
+      isServed = true;
+    });
+    await until(() => isServed || refusals.has("maxFloodsPerAddress"));
+    expect(isServed).toBe(false);
+  } finally {
+    vi.useRealTimers();
+  }
+});
 
 test("clients that are killed with 1,000 streams do not count as floods", async () => {
   await using server = await serving({ onStream: echo, maxFloodsPerAddress });

@@ -57,6 +57,17 @@ test("a burst once an hour is forgiven, even if nothing was checked in between",
   }
 });
 
+test("a count tells whether its network is above the limit, until a check has ended connections", () => {
+  const floods = new NetworkFloods<string>();
+  expect(floods.count(flooding, "first", 10 * mebibyte)).toBe(false);
+  expect(floods.count(calm, "calm", 10 * mebibyte)).toBe(false);
+  expect(floods.count(flooding, "second", 7 * mebibyte)).toBe(true);
+  expect(floods.count(flooding, "second", 0)).toBe(false);
+  expect(floods.check(0)).toEqual(["first"]);
+  expect(floods.count(flooding, "second", 9 * mebibyte)).toBe(false);
+  expect(floods.count(flooding, "second", 1)).toBe(true);
+});
+
 test("of a burst above the limit, only the connections that exceed it are ended", () => {
   const floods = new NetworkFloods<number>();
   for (let connection = 0; connection < 1_030; connection++) {

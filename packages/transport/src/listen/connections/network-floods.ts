@@ -9,6 +9,8 @@ const otherBytesPerSecond = 4 * 1024 * 1024;
 interface Network<Connection> {
   /** Other bytes that have arrived faster than `otherBytesPerSecond`. */
   spent: number;
+  /** Other bytes since the last check. */
+  freshBytes: number;
   /** Other bytes of each connection since the last check. */
   readonly fresh: Map<Connection, number>;
 }
@@ -23,17 +25,23 @@ export class NetworkFloods<Connection> {
   readonly #networks = new Map<string, Network<Connection>>();
   #checkedAtMs = 0;
 
-  /** Counts the other bytes that have arrived on a connection. */
-  count(network: string, connection: Connection, bytes: number): void {
+  /**
+   * Counts the other bytes that have arrived on a connection.
+   *
+   * @returns True if the network is above its limit, unless time has passed that the next check forgives.
+   */
+  count(network: string, connection: Connection, bytes: number): boolean {
     if (bytes <= 0) {
-      return;
+      return false;
     }
     let sums = this.#networks.get(network);
     if (sums === undefined) {
-      sums = { spent: 0, fresh: new Map() };
+      sums = { spent: 0, freshBytes: 0, fresh: new Map() };
       this.#networks.set(network, sums);
     }
+    sums.freshBytes += bytes;
     sums.fresh.set(connection, (sums.fresh.get(connection) ?? 0) + bytes);
+    return sums.spent + sums.freshBytes > otherBytes;
   }
 
   /**
@@ -49,10 +57,7 @@ export class NetworkFloods<Connection> {
     const ended: Connection[] = [];
     this.isAlert = false;
     for (const [network, sums] of this.#networks) {
-      sums.spent = Math.max(0, sums.spent - forgiven);
-      for (const bytes of sums.fresh.values()) {
-        sums.spent += bytes;
-      }
+      sums.spent = Math.max(0, sums.spent - forgiven) + sums.freshBytes;
       this.isAlert ||= sums.spent >= otherBytes / 16;
       if (sums.spent > otherBytes) {
         for (const [connection, bytes] of [...sums.fresh].sort(([, a], [, b]) => b - a)) {
@@ -63,6 +68,7 @@ export class NetworkFloods<Connection> {
           sums.spent -= bytes;
         }
       }
+      sums.freshBytes = 0;
       sums.fresh.clear();
       if (sums.spent === 0) {
         this.#networks.delete(network);

@@ -182,7 +182,11 @@ export class ServerConnections {
   readonly #entries = new Map<Http2Session, Entry>();
   readonly #timers: NodeJS.Timeout[] = [];
   #floodCheck: NodeJS.Timeout | undefined;
+  /** Time at which `#floodCheck` is due. */
+  #floodCheckMs = 0;
   #floodsCheckedMs = 0;
+  /** The next check for floods must not be before this time (`checkShare`). */
+  #earliestCheckMs = 0;
   #alertUntilMs = 0;
 
   constructor(limits: ConnectionLimits) {
@@ -269,8 +273,12 @@ export class ServerConnections {
           }
           // node:http2 sets `aborted` if a stream closes before its response has ended.
           const isAbandoned = http2.aborted && !entry.ending;
-          if (isAbandoned && performance.now() - openedAtMs < abandonedWithinMs) {
-            this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes);
+          if (
+            isAbandoned &&
+            performance.now() - openedAtMs < abandonedWithinMs &&
+            this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes) === true
+          ) {
+            this.#checkFloodsSoon(); // A client can abandon thousands of streams until the next regular check.
           }
           removeListeners(http2);
         });
@@ -366,22 +374,40 @@ export class ServerConnections {
       clearInterval(timer);
     }
     clearTimeout(this.#floodCheck);
+    this.#floodCheck = undefined;
   }
 
   #checkFloodsLater(ms: number): void {
-    this.#floodCheck ??= setTimeout(() => {
+    if (this.#floodCheck === undefined) {
+      this.#floodCheckMs = performance.now() + ms;
+      this.#floodCheck = setTimeout(() => this.#checkFloods(), ms).unref();
+    }
+  }
+
+  /** Brings the next check for floods forward. Does nothing once the checks have stopped. */
+  #checkFloodsSoon(): void {
+    const dueMs = Math.max(performance.now(), this.#earliestCheckMs);
+    if (this.#floodCheck !== undefined && dueMs < this.#floodCheckMs) {
+      clearTimeout(this.#floodCheck);
       this.#floodCheck = undefined;
-      const sinceMs = performance.now();
-      const floods = this.#findFloods(sinceMs);
-      const tookMs = performance.now() - sinceMs; // Without the time to end them, so that the next floods end soon, too.
-      for (const connection of floods) {
-        connection.endFlood();
-      }
-      if (this.#entries.size > 0) {
-        const dueMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
-        this.#checkFloodsLater(Math.max(dueMs, checkShare * tookMs));
-      }
-    }, ms).unref();
+      this.#checkFloodsLater(dueMs - performance.now());
+    }
+  }
+
+  #checkFloods(): void {
+    this.#floodCheck = undefined;
+    const sinceMs = performance.now();
+    const floods = this.#findFloods(sinceMs);
+    const foundMs = performance.now(); // Without the time to end them, so that the next floods end soon, too.
+    this.#earliestCheckMs = foundMs + checkShare * (foundMs - sinceMs);
+    for (const connection of floods) {
+      connection.endFlood();
+    }
+    if (this.#entries.size > 0) {
+      const nowMs = performance.now();
+      const dueMs = nowMs + (sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs);
+      this.#checkFloodsLater(Math.max(dueMs, this.#earliestCheckMs) - nowMs);
+    }
   }
 
   /** Returns the connections that have sent too many bytes in addition to their messages, alone or with their network. */
@@ -552,9 +578,16 @@ export class ServerConnections {
  * keep it until the peer reads the rest of the response, which the peer no longer receives.
  */
 function destroyLater(this: ServerHttp2Stream): void {
-  if (!this.destroyed) {
+  if (this.destroyed) {
+    this.end = nothingToEnd;
+  } else {
     process.nextTick(() => this.destroy());
   }
+}
+
+/** node:http2 ends aborted streams. If they are destroyed, node:stream would create an error for each, and drop it. */
+function nothingToEnd(this: ServerHttp2Stream): ServerHttp2Stream {
+  return this;
 }
 
 /**

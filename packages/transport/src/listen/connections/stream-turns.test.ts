@@ -27,6 +27,7 @@ function driven() {
       2,
     ),
     () => clock.nowMs,
+    (task) => tasks.push(task),
   );
   const reads: string[] = [];
   const started: number[] = [];
@@ -35,6 +36,7 @@ function driven() {
     reads,
     started,
     turn: () => tasks.splice(0).map((task) => task()),
+    turns,
     connection: (network: string, name: string) => {
       const { start, ...rest } = turns.add(
         { network, connection: name },
@@ -112,6 +114,84 @@ test("while many streams of a network wait, its connections are not read, but th
     turn();
   }
   expect(reads).toEqual(["read quiet", "read flooding", "read late"]);
+});
+
+test("while a network is not read, its new connections wait, and those of other networks start", () => {
+  const { connection, turn, turns } = driven();
+  const flooding = connection("a", "flooding");
+  const connected: string[] = [];
+  const connect = (network: string, name: string) =>
+    turns.startConnection(network, () => connected.push(name));
+  const flood = () => {
+    for (let id = 0; id < 259; id++) {
+      flooding.open(id);
+    }
+  };
+  const readAgain = () => {
+    const before = connected.length;
+    while (connected.length === before) {
+      turn();
+    }
+  };
+  connect("a", "first");
+  flood();
+  expect(connected).toEqual(["first"]);
+  for (const name of ["second", "third", "fourth", "fifth"]) {
+    connect("a", name);
+  }
+  connect("b", "other");
+  expect(connected).toEqual(["first", "other"]);
+  readAgain();
+  expect(connected).toEqual(["first", "other", "second"]);
+  flood();
+  turn();
+  turn();
+  expect(connected).toEqual(["first", "other", "second"]);
+  readAgain();
+  expect(connected).toEqual(["first", "other", "second", "third"]);
+  turn();
+  connect("a", "sixth");
+  expect(connected).toEqual(["first", "other", "second", "third", "fourth"]);
+  turn();
+  turn();
+  expect(connected).toEqual(["first", "other", "second", "third", "fourth", "fifth", "sixth"]);
+  connect("a", "seventh");
+  expect(connected.at(-1)).toBe("seventh");
+});
+
+test("connections that wait start although all others of their network have closed", () => {
+  const { connection, started, turn, turns } = driven();
+  const closing = connection("a", "closing");
+  for (let id = 0; id < 259; id++) {
+    closing.open(id);
+  }
+  const connected: number[] = [];
+  for (let id = 0; id < 3; id++) {
+    turns.startConnection("a", () => connected.push(id));
+  }
+  closing.close();
+  while (started.length < 259) {
+    turn();
+  }
+  turn();
+  turn();
+  expect(connected).toEqual([0, 1, 2]);
+});
+
+test("of many connections that wait, more start at a time if more are open", () => {
+  const { connection, turn, turns } = driven();
+  const open = Array.from({ length: 64 }, (_, id) => connection("a", String(id)));
+  for (let id = 0; id < 259; id++) {
+    open[0]?.open(id);
+  }
+  const connected: number[] = [];
+  for (let id = 0; id < 9; id++) {
+    turns.startConnection("a", () => connected.push(id));
+  }
+  while (connected.length === 0) {
+    turn();
+  }
+  expect(connected).toEqual([0, 1, 2]);
 });
 
 test("the time during which the connections of a network are not read is summed up", () => {
