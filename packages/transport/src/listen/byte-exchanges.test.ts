@@ -1,38 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import { once } from "node:events";
-import {
-  connect,
-  constants,
-  createServer,
-  type IncomingHttpHeaders,
-  type ServerHttp2Stream,
-} from "node:http2";
-import type { AddressInfo } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { constants } from "node:http2";
+import { expect, test } from "vitest";
+import { type PlainCall, plainCall } from "../testing/plain-call.ts";
 import { frame } from "../testing/raw-call.ts";
 import { type ByteExchange, http2Exchange } from "./byte-exchanges.ts";
 import { RequestBytes } from "./requests/request-bytes.ts";
 
-/** Opens a call over plain node:http2. */
-async function call() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  onTestFinished(() => {
-    session.destroy();
-    server.close();
-  });
-  const client = session.request({ ":method": "POST" }, { endStream: false });
-  client.on("error", () => {});
-  const [stream, headers] = (await once(server, "stream")) as [
-    ServerHttp2Stream,
-    IncomingHttpHeaders,
-  ];
-  stream.on("error", () => {});
+async function call(): Promise<PlainCall & { readonly exchange: ByteExchange }> {
+  const opened = await plainCall();
+  const { stream, headers } = opened;
   const counted = new RequestBytes(stream, { pieceBytes: 1, onGrowth() {}, onPiece() {} });
   const peer = { address: "here", metadata: new Map(), certificate: undefined };
-  const exchange: ByteExchange = http2Exchange(stream, headers, counted, peer, {});
-  return { client, stream, exchange };
+  return { ...opened, exchange: http2Exchange(stream, headers, counted, peer, {}) };
 }
 
 test("a request is read when its body has ended", async () => {

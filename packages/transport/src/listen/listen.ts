@@ -253,7 +253,9 @@ async function listenOn(
     routes.handleHttp1(socket);
   };
   http2.on("unknownProtocol", onHttp1);
-  const onConnection = (socket: Socket): void => void http2.emit("connection", socket);
+  // Over TLS, this is called before the handshake, for connections that will speak HTTP/1.1, too.
+  const onConnection = (socket: Socket): void =>
+    gate.admitHttp2(socket, () => void http2.emit("connection", socket));
   const maxSockets = maxConnections + spareSockets;
   const server = createFrontServer(
     gate,

@@ -61,7 +61,8 @@ export interface SharedCalls {
 export function shareState(limits: ListenLimits, given: BufferedBytes | undefined): SharedState {
   const refusals = new RefusalCounts();
   const buffered = given ?? new BufferedBytes(limits, refusals);
-  const turns = new StreamTurns();
+  const turns = new StreamTurns((network) => gate.startWaiting(network));
+  const gate = new ConnectionGate({ ...limits, buffered, refusals, turns });
   const sumsNetworks = limits.maxFloodsPerAddress > 0;
   return {
     refusals,
@@ -80,7 +81,7 @@ export function shareState(limits: ListenLimits, given: BufferedBytes | undefine
       streaming: new StreamCounts("calls", limits, refusals),
     },
     pool: createBufferPool(pooledBytes),
-    gate: new ConnectionGate({ ...limits, buffered, refusals, turns }),
+    gate,
     sockets: 0,
     isClosing: false,
   };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many connections, and connections that end in ways that HTTP/2 does not define.
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   emptySettings,
   frameFlags,
@@ -27,6 +28,18 @@ const ghost: Buffer = Buffer.concat([
   goodbyes,
 ]);
 
+/** The rest of a connection that has sent two bytes: 250 calls of Process. */
+const afterTwoBytes: Buffer = Buffer.concat([
+  preface.subarray(2),
+  emptySettings,
+  ...Array.from({ length: 250 }, (_, i) =>
+    http2Frame(headers, frameFlags.endHeaders, 2 * i + 1, headersOfCall(processPath)),
+  ),
+]);
+
+/** Time that the server has to read what begins. */
+const beginningMs = 500;
+
 /** Attacks by connections. */
 export const connections: Attacks = {
   "connections that open and close": () => (target) =>
@@ -51,6 +64,22 @@ export const connections: Attacks = {
     }
     await target.over;
   },
+
+  "1,000 connections that begin with two bytes, and then open 250 streams each": () => (target) =>
+    repeat(target, 1, async () => {
+      const sockets = await Promise.all(Array.from({ length: 1_000 }, () => openSocket(target)));
+      for (const socket of sockets) {
+        socket?.write(preface.subarray(0, 2));
+      }
+      await sleep(beginningMs);
+      for (const socket of sockets) {
+        socket?.write(afterTwoBytes);
+      }
+      await sleep(beginningMs);
+      for (const socket of sockets) {
+        socket?.destroy();
+      }
+    }),
 
   "ghosts: connections that end between GOAWAY and CONTINUATION": () => async (target) => {
     for (let left = 2_000; left > 0 && !target.isOver(); left--) {

@@ -5,36 +5,39 @@ import { connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
 import { RefusalCounts } from "../../internal/counts/refusal-counts.ts";
 import { manualTime } from "../../internal/time/manual-time.ts";
-import { turnKeyOf } from "../../internal/turns/network-turns.ts";
 import { BufferedBytes } from "../../limits/buffered-bytes.ts";
 import { listenLimits } from "../../limits/listen-limits.ts";
 import { ConnectionGate, type GateOptions } from "./connection-gate.ts";
-import { StreamTurns } from "./stream-turns.ts";
 
 const flooder = "127.0.0.1:4711";
+const network = "127.0.0.1";
 
 /** A gate behind a server; `started` has the names of the connections that have started. */
 interface Gated extends AsyncDisposable {
   readonly gate: ConnectionGate;
   readonly refusals: RefusalCounts;
-  readonly turns: StreamTurns;
   readonly time: ReturnType<typeof manualTime>;
   readonly started: string[];
+  /** Number of HTTP/2 connections that may start at a time; 0 as if the network were not read. */
+  readonly reading: { startsAtATime: number };
   /** Opens a connection, and resolves with its two ends once the gate has received it. */
-  open(name: string): Promise<{ readonly client: Socket; readonly accepted: Socket }>;
+  open(
+    name: string,
+    speaks?: "HTTP/2",
+  ): Promise<{ readonly client: Socket; readonly accepted: Socket }>;
 }
 
 async function gated(options: Partial<GateOptions> = {}): Promise<Gated> {
   const time = manualTime();
   const refusals = new RefusalCounts();
   const buffered = new BufferedBytes(listenLimits({}));
-  const turns = new StreamTurns();
+  const reading = { startsAtATime: 1 };
   const gate = new ConnectionGate({
+    turns: { startsAtATime: () => reading.startsAtATime },
     maxFloodsPerAddress: 2,
     maxConnectionsPerAddress: 100,
     buffered,
     refusals,
-    turns,
     time,
     ...options,
   });
@@ -47,14 +50,18 @@ async function gated(options: Partial<GateOptions> = {}): Promise<Gated> {
   return {
     gate,
     refusals,
-    turns,
+    reading,
     time,
     started,
-    async open(name) {
+    async open(name, speaks) {
       const client = connect(port, "127.0.0.1").on("error", () => {});
       const [accepted] = (await once(server, "connection")) as [Socket];
       sockets.push(client, accepted);
-      gate.admit(accepted, () => started.push(name));
+      if (speaks === "HTTP/2") {
+        gate.admitHttp2(accepted, () => started.push(name));
+      } else {
+        gate.admit(accepted, () => started.push(name));
+      }
       return { client, accepted };
     },
     async [Symbol.asyncDispose]() {
@@ -95,32 +102,90 @@ test("after too many floods, one connection of the address starts per second, th
   expect(started).toEqual(["allowed", "third", "second"]);
 });
 
-test("floods that are counted while a connection waits for its network to be read make it wait", async () => {
+test("HTTP/2 connections wait while their network is not read, and then start a few in each turn, the oldest first", async () => {
   await using served = await gated();
-  const { gate, turns, started } = served;
-  const { start } = turns.add(turnKeyOf(flooder), { start: () => {}, stop: () => {} });
-  let streams = 0;
-  const stream = {
-    destroyed: false,
-    closed: false,
-    destroy: () => {},
-    push: () => true,
-    read: () => null,
-  };
-  for (let i = 0; i < 300; i++) {
-    start(stream, () => {
-      streams += 1;
-    });
+  const { gate, reading, started } = served;
+  await served.open("before", "HTTP/2");
+  reading.startsAtATime = 0;
+  for (let i = 0; i < 5; i++) {
+    await served.open(`${i}`, "HTTP/2");
   }
-  await served.open("first");
-  await served.open("second");
-  expect(started).toEqual([]);
+  await served.open("not known to be HTTP/2");
+  expect(started).toEqual(["before", "not known to be HTTP/2"]);
+  started.splice(0);
+  reading.startsAtATime = 2;
+  gate.startWaiting(network);
+  gate.startWaiting(network);
+  expect(started).toEqual(["0", "1"]);
+  await served.open("behind", "HTTP/2");
+  await until(() => started.length === 6);
+  expect(started).toEqual(["0", "1", "2", "3", "4", "behind"]);
+  await served.open("after", "HTTP/2");
+  expect(started.at(-1)).toBe("after");
+  expect(served.refusals.byLimit.size).toBe(0);
+});
+
+test("once a network is no longer read, no further connections start", async () => {
+  await using served = await gated();
+  const { gate, reading, started } = served;
+  reading.startsAtATime = 0;
+  for (let i = 0; i < 3; i++) {
+    await served.open(`${i}`, "HTTP/2");
+  }
+  reading.startsAtATime = 1;
+  gate.startWaiting(network);
+  reading.startsAtATime = 0;
+  await turns(10);
+  expect(started).toEqual(["0"]);
+  reading.startsAtATime = 1;
+  gate.startWaiting(network);
+  await until(() => started.length === 3);
+});
+
+test("connections that wait for their network start one per second once it has flooded", async () => {
+  await using served = await gated();
+  const { gate, reading, started, time } = served;
+  reading.startsAtATime = 0;
+  await served.open("first", "HTTP/2");
+  await served.open("second", "HTTP/2");
   flood(gate, 3);
-  await until(() => streams === 300);
+  reading.startsAtATime = 1;
+  gate.startWaiting(network);
+  await turns(10);
   expect(started).toEqual([]);
-  await until(() => served.refusals.byLimit.get("maxFloodsPerAddress") === 2);
-  served.time.advance(1_000);
-  expect(started).toEqual(["second"]);
+  await served.open("admitted earlier", "HTTP/2");
+  expect(started).toEqual(["admitted earlier"]);
+  time.advance(1_000);
+  expect(started).toEqual(["admitted earlier", "second"]);
+});
+
+test("a connection that waits for its network is closed after ten seconds, and the network is then forgotten", async () => {
+  await using served = await gated();
+  const { reading, started, time } = served;
+  reading.startsAtATime = 0;
+  const { accepted } = await served.open("patient", "HTTP/2");
+  time.advance(9_999);
+  expect(accepted.destroyed).toBe(false);
+  time.advance(1);
+  expect(accepted.destroyed).toBe(true);
+  await once(accepted, "close");
+  time.advance(1_000);
+  expect(time.timers).toBe(0);
+  expect(started).toEqual([]);
+});
+
+test("a connection that is destroyed before it has to wait takes no place among those that wait", async () => {
+  await using served = await gated({ maxConnectionsPerAddress: 1 });
+  const { gate, started, time } = served;
+  const { accepted: gone } = await served.open("gone");
+  gone.destroy();
+  await once(gone, "close");
+  flood(gate, 3);
+  const { accepted } = await served.open("alive");
+  gate.admit(gone, () => started.push("gone again"));
+  expect(accepted.destroyed).toBe(false);
+  time.advance(1_000);
+  expect(started).toEqual(["gone", "alive"]);
 });
 
 test("connections of other addresses do not wait", async () => {
@@ -262,6 +327,12 @@ test("closing a gate closes the connections that wait, and the connections that 
   expect(served.started).toEqual([]);
   expect(served.time.timers).toBe(0);
 });
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) {

@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { RefusalCounts } from "../../internal/counts/refusal-counts.ts";
 import { systemTime, type TimeSource } from "../../internal/time/time-source.ts";
+import { later } from "../../internal/turns/later.ts";
 import { networkOf } from "../../internal/turns/network-of.ts";
 import { networkTurnKey } from "../../internal/turns/network-turns.ts";
 import { ThreadShare } from "../../internal/turns/thread-share.ts";
@@ -25,7 +26,7 @@ const patienceMs = 10_000;
  */
 const connectionsPerTurn = 32;
 
-/** A connection that waits is no longer read once this many of its bytes have been read. */
+/** No more is read of a connection that waits once this many of its bytes have been read. */
 const peekBytes = 4 * 1024;
 
 /** Options of a gate. */
@@ -33,21 +34,23 @@ export interface GateOptions
   extends Pick<ListenLimits, "maxFloodsPerAddress" | "maxConnectionsPerAddress"> {
   /** Counts the bytes of connections that wait. */
   readonly buffered: BufferedBytes;
-  /** Counts the connections that wait. */
+  /** Counts the connections that wait because of floods. */
   readonly refusals: RefusalCounts;
-  /** Delays connections of networks that are not read because too many of their streams wait. */
-  readonly turns: Pick<StreamTurns, "startConnection">;
+  /** The turns of streams, which call `startWaiting` when a network is read again. */
+  readonly turns: Pick<StreamTurns, "startsAtATime">;
   readonly time?: TimeSource | undefined;
 }
 
-/** A network whose connections have ended as floods. */
-interface Flooder {
+/** A network whose connections wait or have ended as floods. */
+interface Network {
   /** Number of floods since the network was last calm for `calmMs`. */
   floods: number;
   lastFloodMs: number;
   /** Connections that wait, newest last. */
   readonly waiting: Waiting[];
-  /** Cancels the timer of the next connection. */
+  /** True if further connections start in a later turn of the event loop. */
+  startsLater: boolean;
+  /** Cancels the timer of the next check. */
   cancel: () => void;
 }
 
@@ -55,21 +58,27 @@ interface Waiting {
   readonly socket: Socket;
   readonly sinceMs: number;
   readonly start: () => void;
+  /** Decides anew whether the connection starts or waits. */
+  readonly admitAgain: () => void;
 }
 
 /**
- * Starts the connections of a listener, a few in each turn of the event loop.
+ * Starts the connections of a listener, a few in each turn of the event loop. New connections wait in two cases:
  *
- * A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the
- * next connection at once. So once more than `maxFloodsPerAddress` connections of an address have ended as floods, only
- * one of its new connections starts per second. The newest connection starts first, because its client is the most
- * likely to be still waiting. Of a connection that waits, only the first bytes are read.
+ * - A connection that breaks HTTP/2 or floods takes tens of milliseconds before it is ended, and its peer may open the
+ *   next connection at once. So once more than `maxFloodsPerAddress` connections of an address have ended as floods, only
+ *   one of its new connections starts per second. The newest connection starts first, because its client is the most
+ *   likely to be still waiting.
+ * - While a network is not read because too many of its streams wait (`StreamTurns`), its new HTTP/2 connections wait, so
+ *   that they cannot add more. Afterwards, they start a few at a time, the oldest first.
+ *
+ * Of a connection that waits, only the first bytes are read.
  */
 export class ConnectionGate {
   readonly #options: GateOptions;
   readonly #time: TimeSource;
   readonly #share = new ThreadShare(undefined, connectionsPerTurn);
-  readonly #flooders = new Map<string, Flooder>();
+  readonly #networks = new Map<string, Network>();
   #isClosed = false;
 
   constructor(options: GateOptions) {
@@ -80,19 +89,48 @@ export class ConnectionGate {
   /** Calls `start` when it is the connection's turn. Until then, the caller must not read the socket. */
   admit(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
-    this.#options.turns.startConnection(network, () => this.#admit(network, socket, start));
-  }
-
-  #admit(network: string, socket: Socket, start: () => void): void {
-    const flooder = this.#flooders.get(network);
-    if (flooder !== undefined && flooder.floods > this.#options.maxFloodsPerAddress) {
+    const admitAgain = (): void => this.admit(socket, start);
+    if (this.#isFlooding(network)) {
       this.#options.refusals.count("maxFloodsPerAddress");
-      this.#wait(flooder, socket, start);
+      this.#wait(network, socket, start, admitAgain);
     } else if (this.#share.isOver) {
-      this.#share.wait(networkTurnKey(network), () => this.#admit(network, socket, start));
+      this.#share.wait(networkTurnKey(network), admitAgain);
     } else {
       this.#share.count();
       this.#start(socket, start);
+    }
+  }
+
+  /**
+   * Calls `start` when an admitted connection that speaks HTTP/2 may open streams. Until then, the caller must not read the
+   * socket.
+   */
+  admitHttp2(socket: Socket, start: () => void): void {
+    const network = networkOf(peerOfSocket(socket).address);
+    const others = this.#isFlooding(network) ? 0 : this.#networks.get(network)?.waiting.length;
+    if (this.#options.turns.startsAtATime(network) === 0 || (others ?? 0) > 0) {
+      this.#wait(network, socket, start, () => this.admitHttp2(socket, start));
+    } else {
+      this.#start(socket, start);
+    }
+  }
+
+  /** Starts some of the connections that waited until their network is read again. */
+  startWaiting(name: string): void {
+    const network = this.#networks.get(name);
+    if (network === undefined || network.startsLater || this.#isFlooding(name)) {
+      return;
+    }
+    const count = this.#options.turns.startsAtATime(name);
+    for (const { socket, start } of network.waiting.splice(0, count)) {
+      this.#start(socket, start);
+    }
+    if (count > 0 && network.waiting.length > 0) {
+      network.startsLater = true;
+      later(() => {
+        network.startsLater = false;
+        this.startWaiting(name);
+      });
     }
   }
 
@@ -101,20 +139,14 @@ export class ConnectionGate {
     if (this.#options.maxFloodsPerAddress === 0 || this.#isClosed) {
       return;
     }
-    const network = networkOf(address);
-    let flooder = this.#flooders.get(network);
-    if (flooder === undefined) {
-      flooder = { floods: 0, lastFloodMs: 0, waiting: [], cancel: () => {} };
-      this.#flooders.set(network, flooder);
-      this.#nextLater(network, flooder);
-    }
-    flooder.floods += 1;
-    flooder.lastFloodMs = this.#time.now();
+    const network = this.#network(networkOf(address));
+    network.floods += 1;
+    network.lastFloodMs = this.#time.now();
   }
 
   /** Closes those of the given connections that wait. */
   drop(sockets: ReadonlySet<Socket>): void {
-    for (const { waiting } of this.#flooders.values()) {
+    for (const { waiting } of this.#networks.values()) {
       for (const { socket } of waiting.filter((connection) => sockets.has(connection.socket))) {
         socket.destroy(); // Its "close" removes it from `waiting`.
       }
@@ -124,13 +156,35 @@ export class ConnectionGate {
   /** Closes the connections that wait, and all connections that arrive later. */
   close(): void {
     this.#isClosed = true;
-    for (const { waiting, cancel } of this.#flooders.values()) {
+    for (const { waiting, cancel } of this.#networks.values()) {
       cancel();
       for (const { socket } of waiting.splice(0)) {
         socket.destroy();
       }
     }
-    this.#flooders.clear();
+    this.#networks.clear();
+  }
+
+  /** Returns true if only one new connection of the network starts per second. */
+  #isFlooding(name: string): boolean {
+    const { maxFloodsPerAddress } = this.#options;
+    return maxFloodsPerAddress > 0 && (this.#networks.get(name)?.floods ?? 0) > maxFloodsPerAddress;
+  }
+
+  #network(name: string): Network {
+    let network = this.#networks.get(name);
+    if (network === undefined) {
+      network = {
+        floods: 0,
+        lastFloodMs: Number.NEGATIVE_INFINITY,
+        waiting: [],
+        startsLater: false,
+        cancel: () => {},
+      };
+      this.#networks.set(name, network);
+      this.#checkLater(name, network);
+    }
+    return network;
   }
 
   #start(socket: Socket, start: () => void): void {
@@ -141,7 +195,12 @@ export class ConnectionGate {
     }
   }
 
-  #wait({ waiting }: Flooder, socket: Socket, start: () => void): void {
+  #wait(name: string, socket: Socket, start: () => void, admitAgain: () => void): void {
+    if (this.#isClosed || socket.destroyed) {
+      socket.destroy();
+      return;
+    }
+    const { waiting } = this.#network(name);
     const stopPeeking = this.#peek(socket);
     const connection: Waiting = {
       socket,
@@ -149,6 +208,10 @@ export class ConnectionGate {
       start: () => {
         stopPeeking();
         start();
+      },
+      admitAgain: () => {
+        stopPeeking();
+        admitAgain();
       },
     };
     waiting.push(connection);
@@ -199,23 +262,31 @@ export class ConnectionGate {
     };
   }
 
-  #nextLater(network: string, flooder: Flooder): void {
-    flooder.cancel = this.#time.after(paceMs, () => this.#next(network, flooder));
+  #checkLater(name: string, network: Network): void {
+    network.cancel = this.#time.after(paceMs, () => this.#check(name, network));
   }
 
-  /** Starts the newest connection that waits, or all waiting connections once the network is calm. */
-  #next(network: string, flooder: Flooder): void {
-    const { waiting, lastFloodMs } = flooder;
+  /**
+   * Starts the newest connection that waits if the network floods, or all waiting connections once the network is calm.
+   * Closes connections that have waited for too long.
+   */
+  #check(name: string, network: Network): void {
+    const { waiting } = network;
     const nowMs = this.#time.now();
-    if (nowMs - lastFloodMs >= calmMs) {
-      this.#flooders.delete(network);
-      for (const { socket, start } of waiting.splice(0).reverse()) {
-        this.admit(socket, start);
+    const isFlooding = this.#isFlooding(name);
+    const isCalm = nowMs - network.lastFloodMs >= calmMs;
+    if (isCalm && (isFlooding || waiting.length === 0)) {
+      this.#networks.delete(name);
+      for (const { admitAgain } of waiting.splice(0)) {
+        admitAgain();
       }
       return;
     }
-    this.#nextLater(network, flooder);
-    const newest = waiting.pop();
+    if (isCalm) {
+      network.floods = 0;
+    }
+    this.#checkLater(name, network);
+    const newest = isFlooding ? waiting.pop() : undefined;
     if (newest !== undefined) {
       this.#start(newest.socket, newest.start);
     }

@@ -247,6 +247,39 @@ test("connections that abandon too many streams are judged before the next regul
   }
 });
 
+test("of connections that begin at once with many streams each, one starts after the streams of the others", async () => {
+  const count = 12;
+  await using server = await serving({ onStream: echo, maxStreamsPerAddress: 10_000 });
+  const { listener } = server;
+  const peers = Array.from({ length: count }, () => rawPeer(listener.port));
+  let started = 0;
+  for (const peer of peers) {
+    peer.socket.once("data", () => {
+      started += 1; // The server's SETTINGS.
+    });
+    peer.write(preface.subarray(0, 2));
+  }
+  await until(() => listener.connections === count);
+  const opened = headersOfCall(processPath);
+  const calls = idsOf250.map((id) =>
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, opened),
+  );
+  for (const peer of peers) {
+    peer.write(preface.subarray(2), emptySettings, ...calls);
+  }
+  let mostAhead = 0;
+  await until(() => {
+    mostAhead = Math.max(mostAhead, started - listener.streams / 250);
+    return listener.streams === 250 * count;
+  });
+  expect(started).toBe(count);
+  expect(mostAhead).toBeGreaterThan(0);
+  expect(mostAhead).toBeLessThan(5);
+  for (const peer of peers) {
+    peer.socket.destroy();
+  }
+});
+
 test("clients that are killed with 1,000 streams do not count as floods", async () => {
   await using server = await serving({ onStream: echo, maxFloodsPerAddress });
   await abandonStreams(server, 4);

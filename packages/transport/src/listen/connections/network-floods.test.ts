@@ -57,7 +57,7 @@ test("a burst once an hour is forgiven, even if nothing was checked in between",
   }
 });
 
-test("a count tells whether its network is above the limit, until a check has ended connections", () => {
+test("`count` returns true while the network is above its limit, until a check has ended connections", () => {
   const floods = new NetworkFloods<string>();
   expect(floods.count(flooding, "first", 10 * mebibyte)).toBe(false);
   expect(floods.count(calm, "calm", 10 * mebibyte)).toBe(false);

@@ -28,7 +28,8 @@ export class NetworkFloods<Connection> {
   /**
    * Counts the other bytes that have arrived on a connection.
    *
-   * @returns True if the network is above its limit, unless time has passed that the next check forgives.
+   * @returns True if the network is above its limit. The next check may find no flood, because it first forgives bytes for
+   *   the time since the last check.
    */
   count(network: string, connection: Connection, bytes: number): boolean {
     if (bytes <= 0) {

@@ -39,6 +39,7 @@ test("a connection that is not read has time to answer its ping once it is read 
   const tasks: (() => void)[] = [];
   let looks = 0;
   const turns = new StreamTurns(
+    undefined,
     new ThreadShare(
       new LoopTurns(
         () => 0,

@@ -216,8 +216,8 @@ export class ServerConnections {
     const refused = limit !== undefined;
     const { push } = Readable.prototype;
     const countAndPush = function (this: ServerHttp2Stream, chunk: Buffer | null): boolean {
-      if (chunk === null && this.closed && !this.writableFinished) {
-        destroyLater.call(this); // The peer has reset a stream whose response has ended, so it is not "aborted".
+      if (chunk === null && this.closed && !this.destroyed && !this.writableFinished) {
+        destroyLater(this); // The peer has reset a stream whose response has ended, so it is not "aborted".
       }
       const length = chunk?.length ?? 0;
       entry.dataBytes += length + Math.min(length, frameHeaderBytes);
@@ -265,7 +265,7 @@ export class ServerConnections {
         entry.newestId = http2.id ?? entry.newestId;
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
-        http2.on("aborted", destroyLater);
+        http2.on("aborted", onAborted);
         const openedAtMs = performance.now();
         http2.on("close", () => {
           if (!session.destroyed) {
@@ -337,7 +337,7 @@ export class ServerConnections {
       return;
     }
     session.once("close", this.#limits.windows.add(entry.buffered.network, session));
-    this.#checkFloodsLater(calmCheckMs);
+    this.#checkFloodsAt(performance.now() + calmCheckMs);
   }
 
   /** Returns the limit that refuses one more connection; undefined if no limit does. */
@@ -377,10 +377,11 @@ export class ServerConnections {
     this.#floodCheck = undefined;
   }
 
-  #checkFloodsLater(ms: number): void {
+  #checkFloodsAt(ms: number): void {
     if (this.#floodCheck === undefined) {
-      this.#floodCheckMs = performance.now() + ms;
-      this.#floodCheck = setTimeout(() => this.#checkFloods(), ms).unref();
+      this.#floodCheckMs = ms;
+      const afterMs = Math.max(0, ms - performance.now());
+      this.#floodCheck = setTimeout(() => this.#checkFloods(), afterMs).unref();
     }
   }
 
@@ -390,7 +391,7 @@ export class ServerConnections {
     if (this.#floodCheck !== undefined && dueMs < this.#floodCheckMs) {
       clearTimeout(this.#floodCheck);
       this.#floodCheck = undefined;
-      this.#checkFloodsLater(dueMs - performance.now());
+      this.#checkFloodsAt(dueMs);
     }
   }
 
@@ -404,9 +405,8 @@ export class ServerConnections {
       connection.endFlood();
     }
     if (this.#entries.size > 0) {
-      const nowMs = performance.now();
-      const dueMs = nowMs + (sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs);
-      this.#checkFloodsLater(Math.max(dueMs, this.#earliestCheckMs) - nowMs);
+      const afterMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
+      this.#checkFloodsAt(Math.max(performance.now() + afterMs, this.#earliestCheckMs));
     }
   }
 
@@ -573,20 +573,28 @@ export class ServerConnections {
   }
 }
 
+/** Called when node:http2 aborts a stream: the peer has reset it, or the connection has ended. */
+function onAborted(this: ServerHttp2Stream): void {
+  if (this.destroyed) {
+    this.end = ignoreEnd;
+  } else {
+    destroyLater(this);
+  }
+}
+
 /**
  * Destroys an aborted stream once its other listeners have run. If the peer has reset it with NO_ERROR, node:http2 would
  * keep it until the peer reads the rest of the response, which the peer no longer receives.
  */
-function destroyLater(this: ServerHttp2Stream): void {
-  if (this.destroyed) {
-    this.end = nothingToEnd;
-  } else {
-    process.nextTick(() => this.destroy());
-  }
+function destroyLater(http2: ServerHttp2Stream): void {
+  process.nextTick(() => http2.destroy());
 }
 
-/** node:http2 ends aborted streams. If they are destroyed, node:stream would create an error for each, and drop it. */
-function nothingToEnd(this: ServerHttp2Stream): ServerHttp2Stream {
+/**
+ * Replaces `end` of a destroyed stream. node:http2 calls `end` on each aborted stream. If the stream has failed,
+ * node:stream would create an error only to drop it (decision 12).
+ */
+function ignoreEnd(this: ServerHttp2Stream): ServerHttp2Stream {
   return this;
 }
 

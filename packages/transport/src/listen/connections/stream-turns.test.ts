@@ -18,7 +18,12 @@ const waitingStream = () => ({
 function driven() {
   const tasks: (() => void)[] = [];
   const clock = { nowMs: 0 };
+  const reads: string[] = [];
+  const started: number[] = [];
+  /** Networks that are read again. */
+  const readAgain: string[] = [];
   const turns = new StreamTurns(
+    (network) => readAgain.push(network),
     new ThreadShare(
       new LoopTurns(
         () => 0,
@@ -27,16 +32,14 @@ function driven() {
       2,
     ),
     () => clock.nowMs,
-    (task) => tasks.push(task),
   );
-  const reads: string[] = [];
-  const started: number[] = [];
   return {
     clock,
     reads,
     started,
-    turn: () => tasks.splice(0).map((task) => task()),
     turns,
+    readAgain,
+    turn: () => tasks.splice(0).map((task) => task()),
     connection: (network: string, name: string) => {
       const { start, ...rest } = turns.add(
         { network, connection: name },
@@ -116,82 +119,26 @@ test("while many streams of a network wait, its connections are not read, but th
   expect(reads).toEqual(["read quiet", "read flooding", "read late"]);
 });
 
-test("while a network is not read, its new connections wait, and those of other networks start", () => {
-  const { connection, turn, turns } = driven();
+test("no connection of a network may start while it is not read, and more at a time if more are open", () => {
+  const { connection, readAgain, started, turn, turns } = driven();
+  const startsAtATime = () => ["a", "b"].map((network) => turns.startsAtATime(network));
   const flooding = connection("a", "flooding");
-  const connected: string[] = [];
-  const connect = (network: string, name: string) =>
-    turns.startConnection(network, () => connected.push(name));
-  const flood = () => {
-    for (let id = 0; id < 259; id++) {
-      flooding.open(id);
-    }
-  };
-  const readAgain = () => {
-    const before = connected.length;
-    while (connected.length === before) {
-      turn();
-    }
-  };
-  connect("a", "first");
-  flood();
-  expect(connected).toEqual(["first"]);
-  for (const name of ["second", "third", "fourth", "fifth"]) {
-    connect("a", name);
-  }
-  connect("b", "other");
-  expect(connected).toEqual(["first", "other"]);
-  readAgain();
-  expect(connected).toEqual(["first", "other", "second"]);
-  flood();
-  turn();
-  turn();
-  expect(connected).toEqual(["first", "other", "second"]);
-  readAgain();
-  expect(connected).toEqual(["first", "other", "second", "third"]);
-  turn();
-  connect("a", "sixth");
-  expect(connected).toEqual(["first", "other", "second", "third", "fourth"]);
-  turn();
-  turn();
-  expect(connected).toEqual(["first", "other", "second", "third", "fourth", "fifth", "sixth"]);
-  connect("a", "seventh");
-  expect(connected.at(-1)).toBe("seventh");
-});
-
-test("connections that wait start although all others of their network have closed", () => {
-  const { connection, started, turn, turns } = driven();
-  const closing = connection("a", "closing");
+  expect(startsAtATime()).toEqual([1, 1]);
   for (let id = 0; id < 259; id++) {
-    closing.open(id);
+    flooding.open(id);
   }
-  const connected: number[] = [];
-  for (let id = 0; id < 3; id++) {
-    turns.startConnection("a", () => connected.push(id));
-  }
-  closing.close();
-  while (started.length < 259) {
+  const others = Array.from({ length: 64 }, (_, i) => connection("a", `other ${i}`));
+  expect(startsAtATime()).toEqual([0, 1]);
+  for (let turns = 0; turns < 200 && started.length < 259; turns++) {
+    expect(readAgain).toEqual([]);
     turn();
   }
-  turn();
-  turn();
-  expect(connected).toEqual([0, 1, 2]);
-});
-
-test("of many connections that wait, more start at a time if more are open", () => {
-  const { connection, turn, turns } = driven();
-  const open = Array.from({ length: 64 }, (_, id) => connection("a", String(id)));
-  for (let id = 0; id < 259; id++) {
-    open[0]?.open(id);
+  expect(readAgain).toEqual(["a"]);
+  expect(startsAtATime()).toEqual([3, 1]);
+  for (const { close } of [flooding, ...others]) {
+    close();
   }
-  const connected: number[] = [];
-  for (let id = 0; id < 9; id++) {
-    turns.startConnection("a", () => connected.push(id));
-  }
-  while (connected.length === 0) {
-    turn();
-  }
-  expect(connected).toEqual([0, 1, 2]);
+  expect(startsAtATime()).toEqual([1, 1]);
 });
 
 test("the time during which the connections of a network are not read is summed up", () => {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ServerHttp2Stream } from "node:http2";
-import { later } from "../../internal/turns/later.ts";
 import type { TurnKey } from "../../internal/turns/network-turns.ts";
-import { Queue } from "../../internal/turns/queue.ts";
 import { ThreadShare } from "../../internal/turns/thread-share.ts";
 import { holdEnd } from "./held-end.ts";
 import type { SocketReading } from "./socket-reading.ts";
@@ -13,7 +11,7 @@ const streamsPerTurn = 8;
 /** Once more streams of a network than this wait, its connections are not read until all of them have started. */
 const mostWaiting = 256;
 
-/** One connection of a network that waits starts at a time, plus one for each of this many open connections. */
+/** For each of this many open connections of a network, one more connection that waits may start at a time. */
 const openPerStart = 32;
 
 /** A stream that may have to wait. */
@@ -33,8 +31,6 @@ interface Network {
   stoppedAtMs: number;
   /** Time that earlier stops took, in total. */
   stoppedMs: number;
-  /** Connections that wait for their start. */
-  readonly starts: Queue<() => void>;
 }
 
 /** The streams of one connection. */
@@ -52,41 +48,39 @@ export interface ConnectionTurns {
  * connections of each network.
  *
  * In one turn, node:http2 parses everything that the connections have received. Those bytes may open thousands of streams.
- * So once many streams of a network wait, none of its connections is read until all of them have started, and new
- * connections of the network wait. The connection that opened the last of them is then read after the others.
+ * So once many streams of a network wait, none of its connections is read until all of them have started, and its new
+ * connections wait (`ConnectionGate`). The connection that opened the last of the streams is then read after the others.
  */
 export class StreamTurns {
   readonly #share: ThreadShare;
   readonly #now: () => number;
-  readonly #later: (task: () => void) => void;
+  readonly #onRead: (network: string) => void;
   readonly #networks = new Map<string, Network>();
 
   /**
+   * @param onRead Called when the connections of a network are read again.
    * @param now A clock, in milliseconds.
-   * @param schedule Calls a task in the next turn, after pending input.
    */
   constructor(
+    onRead: (network: string) => void = () => {},
     share: ThreadShare = new ThreadShare(undefined, streamsPerTurn),
     now: () => number = () => performance.now(),
-    schedule: (task: () => void) => void = later,
   ) {
+    this.#onRead = onRead;
     this.#share = share;
     this.#now = now;
-    this.#later = schedule;
   }
 
   /**
-   * Calls `start` at once, unless the connections of the network are not read. Then it waits, so that a client that floods
-   * cannot open many further connections before its first ones have been judged. A few of those that wait start each time
-   * that the network is read again, and a few in each turn after what had arrived has been read (`openPerStart`).
+   * Returns how many new connections of a network may start at a time: none while its connections are not read. The more
+   * connections are open, the more may start, because many clients can share an address.
    */
-  startConnection(network: string, start: () => void): void {
+  startsAtATime(network: string): number {
     const found = this.#networks.get(network);
-    if (found !== undefined && (found.isStopped || found.starts.size > 0)) {
-      found.starts.push(start);
-    } else {
-      start();
+    if (found?.isStopped === true) {
+      return 0;
     }
+    return 1 + Math.floor((found?.connections.size ?? 0) / openPerStart);
   }
 
   /** Adds a connection. */
@@ -98,7 +92,6 @@ export class StreamTurns {
       isStopped: false,
       stoppedAtMs: 0,
       stoppedMs: 0,
-      starts: new Queue(),
     };
     this.#networks.set(name, network);
     network.connections.add(reading);
@@ -143,7 +136,7 @@ export class StreamTurns {
         for (const stopped of network.connections) {
           stopped.start();
         }
-        this.#startNext(network);
+        this.#onRead(key.network);
       }
       if (stream.destroyed || stream.closed) {
         stream.destroy();
@@ -153,20 +146,6 @@ export class StreamTurns {
       begin();
       releaseEnd();
     });
-  }
-
-  #startNext(network: Network): void {
-    const count = 1 + Math.floor(network.connections.size / openPerStart);
-    for (let started = 0; started < count; started++) {
-      network.starts.shift()?.();
-    }
-    if (network.starts.size > 0) {
-      this.#later(() => {
-        if (!network.isStopped) {
-          this.#startNext(network);
-        }
-      });
-    }
   }
 
   /** Stops the reading of a network's connections. Afterwards, `last` is read again after the others. */
