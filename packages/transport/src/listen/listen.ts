@@ -94,6 +94,7 @@ async function listenOn(
     pingIntervalMs,
     idleConnectionMs,
     onFlood: (address) => gate.countFlood(address),
+    isFlooding: (network) => gate.isFlooding(network),
     onError,
   });
   const http1 = new Http1Connections({

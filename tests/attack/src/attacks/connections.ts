@@ -11,7 +11,7 @@ import {
 } from "@dm-env-rpc/tests-processes";
 import { openSocket, type Peer, processPath } from "../wire/peer.ts";
 import { joinOwn } from "../wire/requests.ts";
-import { type Attacks, hold, reopen, repeat, times } from "./attack.ts";
+import { type Attack, type Attacks, hold, reopen, repeat, times } from "./attack.ts";
 
 const { headers, goAway, continuation } = frameTypes;
 
@@ -28,17 +28,37 @@ const ghost: Buffer = Buffer.concat([
   goodbyes,
 ]);
 
-/** The rest of a connection that has sent two bytes: 250 calls of Process. */
-const afterTwoBytes: Buffer = Buffer.concat([
-  preface.subarray(2),
-  emptySettings,
-  ...Array.from({ length: 250 }, (_, i) =>
+const beginning: Buffer = Buffer.concat([preface, emptySettings]);
+
+/** The headers of 250 calls of Process. */
+const calls: Buffer = Buffer.concat(
+  Array.from({ length: 250 }, (_, i) =>
     http2Frame(headers, frameFlags.endHeaders, 2 * i + 1, headersOfCall(processPath)),
   ),
-]);
+);
 
-/** Time that the server has to read what begins. */
+/** Time that the server has to read the beginnings of connections. */
 const beginningMs = 500;
+
+/** Opens 1,000 connections that send `bytes` bytes of their beginning. Then each sends the rest and opens 250 streams. */
+function openAtOnce(bytes: number): Attack {
+  const rest = Buffer.concat([beginning.subarray(bytes), calls]);
+  return () => (target) =>
+    repeat(target, 1, async () => {
+      const sockets = await Promise.all(Array.from({ length: 1_000 }, () => openSocket(target)));
+      for (const socket of sockets) {
+        socket?.write(beginning.subarray(0, bytes));
+      }
+      await sleep(beginningMs);
+      for (const socket of sockets) {
+        socket?.write(rest);
+      }
+      await sleep(beginningMs);
+      for (const socket of sockets) {
+        socket?.destroy();
+      }
+    });
+}
 
 /** Attacks by connections. */
 export const connections: Attacks = {
@@ -65,21 +85,8 @@ export const connections: Attacks = {
     await target.over;
   },
 
-  "1,000 connections that begin with two bytes, and then open 250 streams each": () => (target) =>
-    repeat(target, 1, async () => {
-      const sockets = await Promise.all(Array.from({ length: 1_000 }, () => openSocket(target)));
-      for (const socket of sockets) {
-        socket?.write(preface.subarray(0, 2));
-      }
-      await sleep(beginningMs);
-      for (const socket of sockets) {
-        socket?.write(afterTwoBytes);
-      }
-      await sleep(beginningMs);
-      for (const socket of sockets) {
-        socket?.destroy();
-      }
-    }),
+  "1,000 connections that open 250 streams each at once": openAtOnce(beginning.length),
+  "1,000 connections that begin with two bytes, and then open 250 streams each": openAtOnce(2),
 
   "ghosts: connections that end between GOAWAY and CONTINUATION": () => async (target) => {
     for (let left = 2_000; left > 0 && !target.isOver(); left--) {

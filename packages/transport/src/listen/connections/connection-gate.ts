@@ -90,7 +90,7 @@ export class ConnectionGate {
   admit(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
     const admitAgain = (): void => this.admit(socket, start);
-    if (this.#isFlooding(network)) {
+    if (this.isFlooding(network)) {
       this.#options.refusals.count("maxFloodsPerAddress");
       this.#wait(network, socket, start, admitAgain);
     } else if (this.#share.isOver) {
@@ -107,7 +107,7 @@ export class ConnectionGate {
    */
   admitHttp2(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
-    const others = this.#isFlooding(network) ? 0 : this.#networks.get(network)?.waiting.length;
+    const others = this.isFlooding(network) ? 0 : this.#networks.get(network)?.waiting.length;
     if (this.#options.turns.startsAtATime(network) === 0 || (others ?? 0) > 0) {
       this.#wait(network, socket, start, () => this.admitHttp2(socket, start));
     } else {
@@ -118,7 +118,7 @@ export class ConnectionGate {
   /** Starts some of the connections that waited until their network is read again. */
   startWaiting(name: string): void {
     const network = this.#networks.get(name);
-    if (network === undefined || network.startsLater || this.#isFlooding(name)) {
+    if (network === undefined || network.startsLater || this.isFlooding(name)) {
       return;
     }
     const count = this.#options.turns.startsAtATime(name);
@@ -132,6 +132,12 @@ export class ConnectionGate {
         this.startWaiting(name);
       });
     }
+  }
+
+  /** Returns true if only one new connection of the network starts per second, because too many have flooded. */
+  isFlooding(name: string): boolean {
+    const { maxFloodsPerAddress } = this.#options;
+    return maxFloodsPerAddress > 0 && (this.#networks.get(name)?.floods ?? 0) > maxFloodsPerAddress;
   }
 
   /** Counts a connection of the address as a flood. */
@@ -163,12 +169,6 @@ export class ConnectionGate {
       }
     }
     this.#networks.clear();
-  }
-
-  /** Returns true if only one new connection of the network starts per second. */
-  #isFlooding(name: string): boolean {
-    const { maxFloodsPerAddress } = this.#options;
-    return maxFloodsPerAddress > 0 && (this.#networks.get(name)?.floods ?? 0) > maxFloodsPerAddress;
   }
 
   #network(name: string): Network {
@@ -273,7 +273,7 @@ export class ConnectionGate {
   #check(name: string, network: Network): void {
     const { waiting } = network;
     const nowMs = this.#time.now();
-    const isFlooding = this.#isFlooding(name);
+    const isFlooding = this.isFlooding(name);
     const isCalm = nowMs - network.lastFloodMs >= calmMs;
     if (isCalm && (isFlooding || waiting.length === 0)) {
       this.#networks.delete(name);

@@ -101,6 +101,30 @@ test("after too many connections that break HTTP/2, a new connection waits, and 
   await visitor.seen("message");
 });
 
+test("after too many floods, the connections of the address that have made no call are closed", async () => {
+  await using server = await serving({ onStream: echo, maxFloodsPerAddress });
+  await using unused = rawPeer(server.listener.port);
+  await using used = rawPeer(server.listener.port);
+  unused.write(preface, emptySettings);
+  used.write(startOfCall);
+  await until(() => server.listener.streams === 1);
+  used.write(...resets([1], constants.NGHTTP2_CANCEL));
+  await until(() => server.listener.streams === 0);
+  await until(() => unused.socket.bytesRead > 0);
+  const closed = once(unused.socket, "close");
+  for (let flood = 0; flood <= maxFloodsPerAddress; flood++) {
+    expect(unused.socket.destroyed).toBe(false);
+    await using peer = rawPeer(server.listener.port);
+    peer.write(preface, emptySettings, violation);
+    await once(peer.socket, "close");
+  }
+  await closed;
+  expect(used.socket.readable).toBe(true);
+  const bytesRead = used.socket.bytesRead;
+  used.write(http2Frame(frameTypes.ping, 0, 0, Buffer.alloc(8)));
+  await until(() => used.socket.bytesRead > bytesRead);
+});
+
 test("connections that open more streams than maxStreamsPerConnection count as floods", async () => {
   await using server = await serving({ maxFloodsPerAddress, maxStreamsPerConnection: 1 });
   const second = http2Frame(

@@ -31,6 +31,7 @@ function limits(): ConnectionLimits {
     pingIntervalMs: 0,
     idleConnectionMs: 0,
     onFlood: () => {},
+    isFlooding: () => false,
     onError: () => {},
   };
 }

@@ -132,6 +132,8 @@ export interface ConnectionLimits {
   readonly idleConnectionMs: number;
   /** Called with the address of a peer that broke HTTP/2 or sent too many frames. */
   readonly onFlood: (address: string) => void;
+  /** Returns true if new connections of the network wait because too many of its connections have flooded. */
+  readonly isFlooding: (network: string) => boolean;
   /** Called with the error of a connection that was lost or refused. */
   readonly onError: (error: Error) => void;
 }
@@ -398,11 +400,14 @@ export class ServerConnections {
   #checkFloods(): void {
     this.#floodCheck = undefined;
     const sinceMs = performance.now();
-    const floods = this.#findFloods(sinceMs);
+    const { floods, unused } = this.#findFloods(sinceMs);
     const foundMs = performance.now(); // Without the time to end them, so that the next floods end soon, too.
     this.#earliestCheckMs = foundMs + checkShare * (foundMs - sinceMs);
     for (const connection of floods) {
       connection.endFlood();
+    }
+    for (const entry of unused) {
+      this.#end(entry);
     }
     if (this.#entries.size > 0) {
       const afterMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
@@ -410,10 +415,18 @@ export class ServerConnections {
     }
   }
 
-  /** Returns the connections that have sent too many bytes in addition to their messages, alone or with their network. */
-  #findFloods(nowMs: number): ReadonlySet<FloodingConnection> {
-    const { floods } = this.#limits;
+  /**
+   * Returns the connections that have sent too many bytes in addition to their messages, alone or with their network. Also
+   * returns the unused connections of networks that flood: they have made no call, or only calls that were refused. Otherwise,
+   * a peer could open thousands of connections first, and then flood on one after the other.
+   */
+  #findFloods(nowMs: number): {
+    readonly floods: ReadonlySet<FloodingConnection>;
+    readonly unused: readonly Entry[];
+  } {
+    const { floods, isFlooding } = this.#limits;
     const found = new Set<FloodingConnection>();
+    const unused: Entry[] = [];
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
     this.#floodsCheckedMs = nowMs;
     const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
@@ -434,6 +447,8 @@ export class ServerConnections {
       entry.otherBytes = other;
       if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
         found.add(entry);
+      } else if (opened === refusedStreams && isFlooding(entry.turnKey.network)) {
+        unused.push(entry);
       }
     }
     for (const connection of floods?.check(nowMs) ?? []) {
@@ -442,7 +457,7 @@ export class ServerConnections {
     if (floods?.isAlert === true) {
       this.#alertUntilMs = nowMs + alertMs;
     }
-    return found;
+    return { floods: found, unused };
   }
 
   /** Ends a connection as a flood. One that its peer has closed still counts as a flood of its address. */
