@@ -94,7 +94,7 @@ async function listenOn(
     pingIntervalMs,
     idleConnectionMs,
     onFlood: (address) => gate.countFlood(address),
-    isFlooding: (network) => gate.isFlooding(network),
+    floodingSinceMs: (network) => gate.floodingSinceMs(network),
     onError,
   });
   const http1 = new Http1Connections({
@@ -256,7 +256,13 @@ async function listenOn(
   http2.on("unknownProtocol", onHttp1);
   // Over TLS, this is called before the handshake, for connections that will speak HTTP/1.1, too.
   const onConnection = (socket: Socket): void =>
-    gate.admitHttp2(socket, () => void http2.emit("connection", socket));
+    gate.admitHttp2(socket, () => {
+      if (server.listening) {
+        http2.emit("connection", socket);
+      } else {
+        socket.destroy();
+      }
+    });
   const maxSockets = maxConnections + spareSockets;
   const server = createFrontServer(
     gate,

@@ -142,7 +142,7 @@ test("once a network is no longer read, no further connections start", async () 
   await until(() => started.length === 3);
 });
 
-test("connections that wait for their network start one per second once it has flooded", async () => {
+test("once a network has flooded, its HTTP/2 connections start one per second, even those admitted earlier", async () => {
   await using served = await gated();
   const { gate, reading, started, time } = served;
   reading.startsAtATime = 0;
@@ -152,11 +152,65 @@ test("connections that wait for their network start one per second once it has f
   reading.startsAtATime = 1;
   gate.startWaiting(network);
   await turns(10);
-  expect(started).toEqual([]);
   await served.open("admitted earlier", "HTTP/2");
+  expect(started).toEqual([]);
+  time.advance(1_000);
   expect(started).toEqual(["admitted earlier"]);
   time.advance(1_000);
   expect(started).toEqual(["admitted earlier", "second"]);
+});
+
+test("a connection that has waited because of floods does not wait again once it is known to speak HTTP/2", async () => {
+  await using served = await gated();
+  const { gate, reading, started, time } = served;
+  flood(gate, 3);
+  const { accepted } = await served.open("paced");
+  await served.open("newer");
+  time.advance(2_000);
+  expect(started).toEqual(["newer", "paced"]);
+  await served.open("newest");
+  gate.admitHttp2(accepted, () => started.push("paced speaks HTTP/2"));
+  expect(started).toEqual(["newer", "paced", "paced speaks HTTP/2"]);
+  reading.startsAtATime = 0;
+  gate.admitHttp2(accepted, () => started.push("paced is read"));
+  time.advance(1_000);
+  expect(started).toHaveLength(3);
+  reading.startsAtATime = 1;
+  gate.startWaiting(network);
+  gate.startWaiting(network);
+  expect(started.slice(3)).toEqual(["paced is read"]);
+  time.advance(1_000);
+  expect(started.slice(3)).toEqual(["paced is read", "newest"]);
+});
+
+test("once a network is calm, its HTTP/2 connections start a few in each turn", async () => {
+  await using served = await gated();
+  const { gate, reading, started, time } = served;
+  reading.startsAtATime = 0;
+  for (let i = 0; i < 6; i++) {
+    await served.open(`${i}`, "HTTP/2");
+  }
+  flood(gate, 3);
+  time.advance(3_999);
+  expect(started).toEqual([]);
+  reading.startsAtATime = 2;
+  time.advance(1);
+  expect(started).toEqual(["0", "1"]);
+  await until(() => started.length === 6);
+  expect(started).toEqual(["0", "1", "2", "3", "4", "5"]);
+  time.advance(1_000);
+  expect(time.timers).toBe(0);
+});
+
+test("if too many connections wait for their network to be read, the newest is closed", async () => {
+  await using served = await gated({ maxConnectionsPerAddress: 2 });
+  served.reading.startsAtATime = 0;
+  const opened = [];
+  for (const name of ["1", "2", "3"]) {
+    opened.push(await served.open(name, "HTTP/2"));
+  }
+  expect(opened.map(({ accepted }) => accepted.destroyed)).toEqual([false, false, true]);
+  expect(served.refusals.byLimit.get("maxConnectionsPerAddress")).toBe(1);
 });
 
 test("a connection that waits for its network is closed after ten seconds, and the network is then forgotten", async () => {

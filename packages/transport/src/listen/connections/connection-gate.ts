@@ -46,6 +46,10 @@ interface Network {
   /** Number of floods since the network was last calm for `calmMs`. */
   floods: number;
   lastFloodMs: number;
+  /** Time at which the network began to flood (`isFlooding`); undefined if it does not. */
+  floodingSinceMs: number | undefined;
+  /** True if the network floods, and one of its connections may start as soon as the network is read. */
+  isDue: boolean;
   /** Connections that wait, newest last. */
   readonly waiting: Waiting[];
   /** True if further connections start in a later turn of the event loop. */
@@ -58,8 +62,8 @@ interface Waiting {
   readonly socket: Socket;
   readonly sinceMs: number;
   readonly start: () => void;
-  /** Decides anew whether the connection starts or waits. */
-  readonly admitAgain: () => void;
+  /** Starts the connection when it is its turn; undefined if it waits in `admitHttp2`. */
+  readonly admitAgain: (() => void) | undefined;
 }
 
 /**
@@ -70,7 +74,8 @@ interface Waiting {
  *   one of its new connections starts per second. The newest connection starts first, because its client is the most
  *   likely to be still waiting.
  * - While a network is not read because too many of its streams wait (`StreamTurns`), its new HTTP/2 connections wait, so
- *   that they cannot add more. Afterwards, they start a few at a time, the oldest first.
+ *   that they cannot add more. Afterwards, they start a few at a time, the oldest first. Over TLS, all connections wait,
+ *   because the protocol is known only after the handshake.
  *
  * Of a connection that waits, only the first bytes are read.
  */
@@ -79,6 +84,8 @@ export class ConnectionGate {
   readonly #time: TimeSource;
   readonly #share = new ThreadShare(undefined, connectionsPerTurn);
   readonly #networks = new Map<string, Network>();
+  /** Connections that started although their networks flooded. */
+  readonly #startedInFloods = new WeakSet<Socket>();
   #isClosed = false;
 
   constructor(options: GateOptions) {
@@ -102,26 +109,34 @@ export class ConnectionGate {
   }
 
   /**
-   * Calls `start` when an admitted connection that speaks HTTP/2 may open streams. Until then, the caller must not read the
-   * socket.
+   * Calls `start` when a connection that `admit` has started may open streams. Call it once the connection is known to speak
+   * HTTP/2, or before a TLS handshake. Until `start` is called, the caller must not read the socket.
    */
   admitHttp2(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
-    const others = this.isFlooding(network) ? 0 : this.#networks.get(network)?.waiting.length;
-    if (this.#options.turns.startsAtATime(network) === 0 || (others ?? 0) > 0) {
-      this.#wait(network, socket, start, () => this.admitHttp2(socket, start));
+    const mustWait = this.isFlooding(network)
+      ? !this.#startedInFloods.has(socket)
+      : (this.#networks.get(network)?.waiting.length ?? 0) > 0;
+    if (mustWait || this.#options.turns.startsAtATime(network) === 0) {
+      this.#wait(network, socket, start);
     } else {
       this.#start(socket, start);
     }
   }
 
-  /** Starts some of the connections that waited until their network is read again. */
+  /** Starts some of the connections that wait, if their network is read; called when it is read again. */
   startWaiting(name: string): void {
     const network = this.#networks.get(name);
-    if (network === undefined || network.startsLater || this.isFlooding(name)) {
+    if (network === undefined || network.startsLater) {
       return;
     }
     const count = this.#options.turns.startsAtATime(name);
+    if (this.isFlooding(name)) {
+      if (count > 0) {
+        this.#startDue(network);
+      }
+      return;
+    }
     for (const { socket, start } of network.waiting.splice(0, count)) {
       this.#start(socket, start);
     }
@@ -136,8 +151,12 @@ export class ConnectionGate {
 
   /** Returns true if only one new connection of the network starts per second, because too many have flooded. */
   isFlooding(name: string): boolean {
-    const { maxFloodsPerAddress } = this.#options;
-    return maxFloodsPerAddress > 0 && (this.#networks.get(name)?.floods ?? 0) > maxFloodsPerAddress;
+    return this.floodingSinceMs(name) !== undefined;
+  }
+
+  /** Returns the time at which a network began to flood; undefined if it does not flood. */
+  floodingSinceMs(name: string): number | undefined {
+    return this.#networks.get(name)?.floodingSinceMs;
   }
 
   /** Counts a connection of the address as a flood. */
@@ -148,6 +167,9 @@ export class ConnectionGate {
     const network = this.#network(networkOf(address));
     network.floods += 1;
     network.lastFloodMs = this.#time.now();
+    if (network.floods > this.#options.maxFloodsPerAddress) {
+      network.floodingSinceMs ??= network.lastFloodMs;
+    }
   }
 
   /** Closes those of the given connections that wait. */
@@ -177,6 +199,8 @@ export class ConnectionGate {
       network = {
         floods: 0,
         lastFloodMs: Number.NEGATIVE_INFINITY,
+        floodingSinceMs: undefined,
+        isDue: false,
         waiting: [],
         startsLater: false,
         cancel: () => {},
@@ -195,7 +219,16 @@ export class ConnectionGate {
     }
   }
 
-  #wait(name: string, socket: Socket, start: () => void, admitAgain: () => void): void {
+  #startDue(network: Network): void {
+    const newest = network.isDue ? network.waiting.pop() : undefined;
+    if (newest !== undefined) {
+      network.isDue = false;
+      this.#startedInFloods.add(newest.socket);
+      this.#start(newest.socket, newest.start);
+    }
+  }
+
+  #wait(name: string, socket: Socket, start: () => void, admitAgain?: () => void): void {
     if (this.#isClosed || socket.destroyed) {
       socket.destroy();
       return;
@@ -209,10 +242,12 @@ export class ConnectionGate {
         stopPeeking();
         start();
       },
-      admitAgain: () => {
-        stopPeeking();
-        admitAgain();
-      },
+      admitAgain:
+        admitAgain &&
+        (() => {
+          stopPeeking();
+          admitAgain();
+        }),
     };
     waiting.push(connection);
     socket.once("close", () => {
@@ -222,7 +257,9 @@ export class ConnectionGate {
       }
     });
     if (waiting.length > this.#options.maxConnectionsPerAddress) {
-      waiting.shift()?.socket.destroy();
+      this.#options.refusals.count("maxConnectionsPerAddress");
+      const last = this.isFlooding(name) ? waiting.shift() : waiting.pop();
+      last?.socket.destroy();
     }
   }
 
@@ -273,23 +310,25 @@ export class ConnectionGate {
   #check(name: string, network: Network): void {
     const { waiting } = network;
     const nowMs = this.#time.now();
-    const isFlooding = this.isFlooding(name);
-    const isCalm = nowMs - network.lastFloodMs >= calmMs;
-    if (isCalm && (isFlooding || waiting.length === 0)) {
-      this.#networks.delete(name);
-      for (const { admitAgain } of waiting.splice(0)) {
-        admitAgain();
+    if (nowMs - network.lastFloodMs >= calmMs) {
+      network.floods = 0;
+      network.floodingSinceMs = undefined;
+      const again = waiting.filter(({ admitAgain }) => admitAgain !== undefined);
+      const inHttp2 = waiting.filter(({ admitAgain }) => admitAgain === undefined);
+      waiting.splice(0, waiting.length, ...inHttp2);
+      if (inHttp2.length === 0) {
+        this.#networks.delete(name);
       }
+      for (const { admitAgain } of again) {
+        admitAgain?.();
+      }
+    }
+    if (this.#networks.get(name) !== network) {
       return;
     }
-    if (isCalm) {
-      network.floods = 0;
-    }
     this.#checkLater(name, network);
-    const newest = isFlooding ? waiting.pop() : undefined;
-    if (newest !== undefined) {
-      this.#start(newest.socket, newest.start);
-    }
+    network.isDue = network.floodingSinceMs !== undefined;
+    this.startWaiting(name);
     for (const { socket } of waiting.filter(({ sinceMs }) => nowMs - sinceMs >= patienceMs)) {
       socket.destroy();
     }

@@ -125,6 +125,25 @@ test("after too many floods, the connections of the address that have made no ca
   await until(() => used.socket.bytesRead > bytesRead);
 });
 
+test("a connection that starts although its address has flooded may wait before its first call", async () => {
+  await using server = await serving({ onStream: echo, maxFloodsPerAddress });
+  const { listener } = server;
+  while (!listener.refusals.has("maxFloodsPerAddress")) {
+    await using peer = rawPeer(listener.port);
+    peer.write(preface, emptySettings, violation);
+    await Promise.race([
+      once(peer.socket, "close"),
+      until(() => listener.refusals.has("maxFloodsPerAddress")),
+    ]);
+  }
+  await using late = rawPeer(listener.port);
+  late.write(preface, emptySettings);
+  await until(() => late.socket.bytesRead > 0);
+  await new Promise((resolve) => setTimeout(resolve, 300)); // Three checks for floods.
+  late.write(startOfCall.subarray(preface.length + emptySettings.length));
+  await until(() => listener.streams === 1);
+});
+
 test("connections that open more streams than maxStreamsPerConnection count as floods", async () => {
   await using server = await serving({ maxFloodsPerAddress, maxStreamsPerConnection: 1 });
   const second = http2Frame(

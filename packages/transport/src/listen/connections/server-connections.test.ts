@@ -31,7 +31,7 @@ function limits(): ConnectionLimits {
     pingIntervalMs: 0,
     idleConnectionMs: 0,
     onFlood: () => {},
-    isFlooding: () => false,
+    floodingSinceMs: () => undefined,
     onError: () => {},
   };
 }

@@ -11,6 +11,7 @@ import { Readable } from "node:stream";
 import { DmEnvRpcError } from "@dm-env-rpc/tensor-codec";
 import type { NetworkCounts } from "../../internal/counts/network-counts.ts";
 import type { RefusalCounts } from "../../internal/counts/refusal-counts.ts";
+import { systemTime } from "../../internal/time/time-source.ts";
 import { type TurnKey, turnKeyOf } from "../../internal/turns/network-turns.ts";
 import { type ConnectionBytes, connectionBytes, maxPieces } from "../../limits/buffered-bytes.ts";
 import { windowBytes } from "../../limits/limits.ts";
@@ -132,14 +133,16 @@ export interface ConnectionLimits {
   readonly idleConnectionMs: number;
   /** Called with the address of a peer that broke HTTP/2 or sent too many frames. */
   readonly onFlood: (address: string) => void;
-  /** Returns true if new connections of the network wait because too many of its connections have flooded. */
-  readonly isFlooding: (network: string) => boolean;
+  /** Returns the time of `systemTime` at which a network began to flood; undefined if it does not flood. */
+  readonly floodingSinceMs: (network: string) => number | undefined;
   /** Called with the error of a connection that was lost or refused. */
   readonly onError: (error: Error) => void;
 }
 
 interface Entry extends ServerConnection, FloodingConnection {
   readonly socket: Socket;
+  /** Time since which the connection has been open. */
+  readonly addedAtMs: number;
   /** Number of open streams. Once the session has ended, the number no longer changes. */
   streams: number;
   /** Number of streams opened so far. */
@@ -229,6 +232,7 @@ export class ServerConnections {
     const entry: Entry = {
       session,
       socket: session.socket,
+      addedAtMs: systemTime.now(),
       address,
       certificate,
       refused,
@@ -407,6 +411,7 @@ export class ServerConnections {
       connection.endFlood();
     }
     for (const entry of unused) {
+      this.#limits.refusals.count("maxFloodsPerAddress");
       this.#end(entry);
     }
     if (this.#entries.size > 0) {
@@ -417,14 +422,14 @@ export class ServerConnections {
 
   /**
    * Returns the connections that have sent too many bytes in addition to their messages, alone or with their network. Also
-   * returns the unused connections of networks that flood: they have made no call, or only calls that were refused. Otherwise,
-   * a peer could open thousands of connections first, and then flood on one after the other.
+   * returns the unused connections of networks that flood, if they are older than the floods: they have made no call, or only
+   * calls that were refused. Otherwise, a peer could open thousands of connections first, and then flood on each.
    */
   #findFloods(nowMs: number): {
     readonly floods: ReadonlySet<FloodingConnection>;
     readonly unused: readonly Entry[];
   } {
-    const { floods, isFlooding } = this.#limits;
+    const { floods, floodingSinceMs } = this.#limits;
     const found = new Set<FloodingConnection>();
     const unused: Entry[] = [];
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
@@ -447,8 +452,11 @@ export class ServerConnections {
       entry.otherBytes = other;
       if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
         found.add(entry);
-      } else if (opened === refusedStreams && isFlooding(entry.turnKey.network)) {
-        unused.push(entry);
+      } else if (opened === refusedStreams) {
+        const sinceMs = floodingSinceMs(entry.turnKey.network);
+        if (sinceMs !== undefined && entry.addedAtMs < sinceMs) {
+          unused.push(entry);
+        }
       }
     }
     for (const connection of floods?.check(nowMs) ?? []) {

@@ -129,7 +129,7 @@ test("no connection of a network may start while it is not read, and more at a t
   }
   const others = Array.from({ length: 64 }, (_, i) => connection("a", `other ${i}`));
   expect(startsAtATime()).toEqual([0, 1]);
-  for (let turns = 0; turns < 200 && started.length < 259; turns++) {
+  for (let i = 0; i < 200 && started.length < 259; i++) {
     expect(readAgain).toEqual([]);
     turn();
   }

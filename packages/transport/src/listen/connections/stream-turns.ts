@@ -54,19 +54,19 @@ export interface ConnectionTurns {
 export class StreamTurns {
   readonly #share: ThreadShare;
   readonly #now: () => number;
-  readonly #onRead: (network: string) => void;
+  readonly #onReadAgain: (network: string) => void;
   readonly #networks = new Map<string, Network>();
 
   /**
-   * @param onRead Called when the connections of a network are read again.
+   * @param onReadAgain Called when the connections of a network are read again.
    * @param now A clock, in milliseconds.
    */
   constructor(
-    onRead: (network: string) => void = () => {},
+    onReadAgain: (network: string) => void = () => {},
     share: ThreadShare = new ThreadShare(undefined, streamsPerTurn),
     now: () => number = () => performance.now(),
   ) {
-    this.#onRead = onRead;
+    this.#onReadAgain = onReadAgain;
     this.#share = share;
     this.#now = now;
   }
@@ -136,7 +136,7 @@ export class StreamTurns {
         for (const stopped of network.connections) {
           stopped.start();
         }
-        this.#onRead(key.network);
+        this.#onReadAgain(key.network);
       }
       if (stream.destroyed || stream.closed) {
         stream.destroy();
