@@ -26,8 +26,11 @@ const patienceMs = 10_000;
  */
 const connectionsPerTurn = 32;
 
-/** No more is read of a connection that waits once this many of its bytes have been read. */
-const peekBytes = 4 * 1024;
+/**
+ * A connection that waits is no longer read once this many of its bytes have been read. Until then, the gate notices if the
+ * client closes it.
+ */
+const peekBytes = 64 * 1024;
 
 /** Options of a gate. */
 export interface GateOptions
