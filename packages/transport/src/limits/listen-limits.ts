@@ -18,9 +18,9 @@ export class ListenLimitTable {
    * Floods from one IPv4 address, or one IPv6 network of 64 bits: connections that break HTTP/2, send many times more
    * frames than their messages need, or have too many requests refused. Streams that the address abandons within a second
    * of opening them count, too. Above the limit, one new connection of the address starts per second, and its other new
-   * connections wait. Its connections that have made no call, or only calls that were refused, are closed. The count
-   * begins again after four seconds without a flood. 0 disables the limit; the connections of an address are then not
-   * summed up, either. Default 3.
+   * connections wait. Its connections from before the floods are closed if they have made no call, or only calls that were
+   * refused. The count begins again after four seconds without a flood. 0 disables the limit; the connections of an
+   * address are then not summed up, either. Default 3.
    */
   readonly maxFloodsPerAddress: Limit = { default: 3, unit: "count", zero: "no limit" };
   /**

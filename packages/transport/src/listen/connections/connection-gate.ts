@@ -49,7 +49,7 @@ interface Network {
   /** Number of floods since the network was last calm for `calmMs`. */
   floods: number;
   lastFloodMs: number;
-  /** Time at which the network began to flood (`isFlooding`); undefined if it does not. */
+  /** Time at which the network began to flood (`#isFlooding`); undefined if it does not. */
   floodingSinceMs: number | undefined;
   /** True if the network floods, and one of its connections may start as soon as the network is read. */
   isDue: boolean;
@@ -100,7 +100,7 @@ export class ConnectionGate {
   admit(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
     const admitAgain = (): void => this.admit(socket, start);
-    if (this.isFlooding(network)) {
+    if (this.#isFlooding(network)) {
       this.#options.refusals.count("maxFloodsPerAddress");
       this.#wait(network, socket, start, admitAgain);
     } else if (this.#share.isOver) {
@@ -117,7 +117,7 @@ export class ConnectionGate {
    */
   admitHttp2(socket: Socket, start: () => void): void {
     const network = networkOf(peerOfSocket(socket).address);
-    const mustWait = this.isFlooding(network)
+    const mustWait = this.#isFlooding(network)
       ? !this.#startedInFloods.has(socket)
       : (this.#networks.get(network)?.waiting.length ?? 0) > 0;
     if (mustWait || this.#options.turns.startsAtATime(network) === 0) {
@@ -134,7 +134,7 @@ export class ConnectionGate {
       return;
     }
     const count = this.#options.turns.startsAtATime(name);
-    if (this.isFlooding(name)) {
+    if (this.#isFlooding(name)) {
       if (count > 0) {
         this.#startDue(network);
       }
@@ -153,7 +153,7 @@ export class ConnectionGate {
   }
 
   /** Returns true if only one new connection of the network starts per second, because too many have flooded. */
-  isFlooding(name: string): boolean {
+  #isFlooding(name: string): boolean {
     return this.floodingSinceMs(name) !== undefined;
   }
 
@@ -261,7 +261,7 @@ export class ConnectionGate {
     });
     if (waiting.length > this.#options.maxConnectionsPerAddress) {
       this.#options.refusals.count("maxConnectionsPerAddress");
-      const last = this.isFlooding(name) ? waiting.shift() : waiting.pop();
+      const last = this.#isFlooding(name) ? waiting.shift() : waiting.pop();
       last?.socket.destroy();
     }
   }
