@@ -2,11 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
+import { preface } from "@dm-env-rpc/tests-processes";
 import { expect, test } from "vitest";
 import { RefusalCounts } from "../../internal/counts/refusal-counts.ts";
 import { manualTime } from "../../internal/time/manual-time.ts";
 import { BufferedBytes } from "../../limits/buffered-bytes.ts";
 import { listenLimits } from "../../limits/listen-limits.ts";
+import { sniff } from "../http2-server.ts";
 import { ConnectionGate, type GateOptions } from "./connection-gate.ts";
 
 const flooder = "127.0.0.1:4711";
@@ -324,6 +326,26 @@ test("a connection no longer waits once its client has closed it", async () => {
   await once(accepted, "close");
   served.time.advance(1_000);
   expect(served.started).toEqual([]);
+});
+
+test("a connection does not wait if its client has closed it before its protocol is known", async () => {
+  await using served = await gated();
+  const { gate, reading, started, time } = served;
+  flood(gate, 3);
+  const { client, accepted } = await served.open("in floods");
+  client.write(preface);
+  await until(() => accepted.bytesRead === preface.length);
+  time.advance(1_000);
+  expect(started).toEqual(["in floods"]);
+  client.end();
+  await once(client, "finish");
+  await turns(10); // Until the end has arrived.
+  const closed = once(accepted, "close");
+  reading.startsAtATime = 0;
+  const onHttp2 = (): void => gate.admitHttp2(accepted, () => started.push("HTTP/2"));
+  sniff(accepted, onHttp2, () => started.push("HTTP/1.1"), 0);
+  await closed;
+  expect(started).toEqual(["in floods"]);
 });
 
 test("a connection that waits loses no bytes, and little of it is read ahead", async () => {

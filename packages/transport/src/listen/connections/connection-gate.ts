@@ -283,6 +283,9 @@ export class ConnectionGate {
       }
     };
     socket.on("readable", onReadable);
+    // If the caller has just removed a listener for "readable", node:stream does not report what it already has: the client
+    // may have closed the connection.
+    onReadable();
     const account = this.#options.buffered.open(connectionBytes(peerOfSocket(socket).address), {
       isWaitingForPeer: false,
       get unreportedBytes() {
