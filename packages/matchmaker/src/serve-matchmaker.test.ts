@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import { constants } from "node:http2";
+import { Code } from "@connectrpc/connect";
+import { callUntilEnded } from "@dm-env-rpc/tests-processes";
 import { expect, it } from "vitest";
 import { serveMatchmaker } from "./serve-matchmaker.ts";
 import { memoryStore } from "./store/memory-store.ts";
@@ -28,4 +31,12 @@ it.each([
   };
   await expect(serveMatchmaker({ ...options, store: { ...store, close } })).rejects.toThrow();
   expect(isClosed).toBe(true);
+});
+
+it("a connection with thousands of Process streams, which a matchmaker refuses, is ended", async () => {
+  await using served = await serveMatchmaker({});
+  expect(await callUntilEnded(served.url)).toEqual({
+    goawayCode: constants.NGHTTP2_ENHANCE_YOUR_CALM,
+    statuses: new Set([`${Code.Unimplemented}`]),
+  });
 });

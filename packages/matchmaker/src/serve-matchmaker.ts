@@ -110,13 +110,15 @@ export async function serveMatchmaker(
       pingIntervalMs,
       maxRequestsPerSecond: 0, // The matchmaker limits the rate of each caller itself.
       onCall: matchmaker.admit,
-      onStream: (stream) =>
+      onStream: (stream) => {
+        stream.countRefused?.();
         stream.abort(
           new DmEnvRpcError(
             "UNIMPLEMENTED",
             "this is a matchmaker; join the server that a ticket is assigned to",
           ),
-        ),
+        );
+      },
       routes: (router) => {
         matchmaker.routes(router);
         options.routes?.(router);

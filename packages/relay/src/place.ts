@@ -136,6 +136,7 @@ export class Place {
     const { limits, buffered, share, emit } = this.#options;
     const { name } = this;
     if (this.#streams >= limits.maxStreamsPerProgram) {
+      agent.countRefused?.();
       agent.abort(
         new DmEnvRpcError(
           "RESOURCE_EXHAUSTED",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, constants } from "node:http2";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
 import { connect } from "@dm-env-rpc/client";
 import {
   EnvironmentRequestSchema,
@@ -9,7 +10,7 @@ import {
 } from "@dm-env-rpc/protocol";
 import { FrameSchema } from "@dm-env-rpc/protocol/relay";
 import { dialOut } from "@dm-env-rpc/server";
-import { callGhost } from "@dm-env-rpc/tests-processes";
+import { callGhost, callUntilEnded } from "@dm-env-rpc/tests-processes";
 import { type OpenedStream, openStream, type ServerStream } from "@dm-env-rpc/transport";
 import { relayPath, relaySubprotocol } from "@dm-env-rpc/transport/internal/relay";
 import { describe, expect, it, vi } from "vitest";
@@ -407,6 +408,22 @@ describe("a relay", () => {
       message: expect.stringContaining("limit: maxMessageBytes"),
     });
     expect(received).toEqual([...sizes, "error"]);
+  });
+
+  it("ends connections with thousands of refused streams, on its own port and on those of programs", async () => {
+    await using served = await serving({ limits: { maxStreamsPerProgram: 1 } });
+    await using program = await dialed(served.dial, gameToken);
+    const { environment } = await join(program.place.address);
+    const goawayCode = constants.NGHTTP2_ENHANCE_YOUR_CALM;
+    expect(await callUntilEnded(served.relay.url)).toEqual({
+      goawayCode,
+      statuses: new Set([`${Code.InvalidArgument}`]),
+    });
+    expect(await callUntilEnded(program.place.address)).toEqual({
+      goawayCode,
+      statuses: new Set([`${Code.ResourceExhausted}`]),
+    });
+    await environment.connection.close();
   });
 
   it("limits the streams of one program and the programs of all tokens", async () => {

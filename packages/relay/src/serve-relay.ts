@@ -303,6 +303,7 @@ export async function serveRelay(options: RelayOptions): Promise<Relay> {
       place.accept(agent);
       return;
     }
+    agent.countRefused?.();
     agent.abort(
       name === undefined
         ? new DmEnvRpcError(

@@ -22,3 +22,4 @@ export { type Outcome, Program, run, type ServingProgram } from "./program.ts";
 export { field, grpcFrame, incompleteFrame, integerField, varint } from "./protobuf-fields.ts";
 export { framed, type RawAnswer, type RawServer, rawServer } from "./raw-server.ts";
 export { hasRedis, RedisServer, type RedisServerOptions, sayWhetherRedis } from "./redis-server.ts";
+export { callUntilEnded, type RefusedCalls } from "./refused-calls.ts";

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import { constants } from "node:http2";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { create } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
 import { WritePropertyRequestSchema } from "@dm-env-rpc/protocol";
 import { PropertyRequestSchema } from "@dm-env-rpc/protocol/properties";
 import { type PackValue, pack, t } from "@dm-env-rpc/tensor-codec";
 import { packTensor } from "@dm-env-rpc/tensor-codec/proto";
+import { callUntilEnded } from "@dm-env-rpc/tests-processes";
 import { memoryStreamPair, openConnectStream, openStream } from "@dm-env-rpc/transport";
 import { manualTime } from "@dm-env-rpc/transport/internal";
 import { describe, expect, it } from "vitest";
@@ -418,6 +421,17 @@ describe("limits", () => {
     await until(() => server.sessionCount === 0);
     await using third = await networkPeer(server);
     expect(await third.createWorld()).toBe("tally-2");
+  });
+
+  it("maxStreamsPerAddress: a connection on which thousands of streams are refused is ended", async () => {
+    await using server = await serving({ worlds: [tally()], limits: { maxStreamsPerAddress: 1 } });
+    await using served = await networkPeer(server);
+    await served.createWorld();
+    expect(await callUntilEnded(server.url)).toEqual({
+      goawayCode: constants.NGHTTP2_ENHANCE_YOUR_CALM,
+      statuses: new Set([`${Code.ResourceExhausted}`]),
+    });
+    expect(await served.createWorld()).toBe("tally-2");
   });
 
   it("maxStreamsPerAddress: does not apply to streams without an IP address", async () => {

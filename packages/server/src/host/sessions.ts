@@ -61,6 +61,7 @@ export class Sessions {
     }
     const uncount = this.#streams.open(this.#countedAs(stream.peer.address));
     if (isDmEnvRpcError(uncount)) {
+      stream.countRefused?.();
       stream.abort(uncount);
       return;
     }

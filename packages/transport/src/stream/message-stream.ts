@@ -157,6 +157,11 @@ export interface ServerStream extends MessageStream<ProcessRequest, ProcessRespo
    * a status if requests of the client may be unanswered.
    */
   end(status?: DmEnvRpcError): void;
+  /**
+   * Counts the call as refused, for example because of a limit. Call it at most once, before `abort` and instead of
+   * `start`. A listener ends an HTTP/2 connection with thousands of refused calls. Other carriers lack the method.
+   */
+  countRefused?(): void;
 }
 
 /** The client's side of a stream. */

@@ -276,7 +276,7 @@ export class ConnectionGate {
     const onReadable = (): void => {
       const chunk: Buffer | null = socket.read();
       if (chunk !== null) {
-        peeked = Buffer.concat([peeked, chunk]);
+        peeked = peeked.length === 0 ? chunk : Buffer.concat([peeked, chunk]);
       }
       if (peeked.length >= peekBytes) {
         socket.off("readable", onReadable);

@@ -83,8 +83,9 @@ const calmCheckMs = 100;
 const alertCheckMs = 10;
 const alertMs = 10_000;
 
-/** Checks for floods take at most 1/100 of the thread's time. */
-const checkShare = 100;
+/** Checks for floods take at most 1/100 of the thread's time, or 1/20 during `alertMs` after a sign of a flood. */
+const calmCheckShare = 100;
+const alertCheckShare = 20;
 
 /** One HTTP/2 connection of a listener. */
 export interface ServerConnection {
@@ -160,7 +161,7 @@ interface Entry extends ServerConnection, FloodingConnection {
    * so that tiny frames count mostly as other bytes.
    */
   dataBytes: number;
-  /** Number of other bytes at the last check for floods. */
+  /** Number of other bytes that have been counted for the network (`ConnectionLimits.floods`). */
   otherBytes: number;
   /** Number of other bytes that no longer count, because they arrived slowly. */
   forgivenBytes: number;
@@ -190,7 +191,7 @@ export class ServerConnections {
   /** Time at which `#floodCheck` is due. */
   #floodCheckMs = 0;
   #floodsCheckedMs = 0;
-  /** The next check for floods must not be before this time (`checkShare`). */
+  /** The next check for floods must not be before this time (`calmCheckShare`). */
   #earliestCheckMs = 0;
   #alertUntilMs = 0;
 
@@ -279,12 +280,8 @@ export class ServerConnections {
           }
           // node:http2 sets `aborted` if a stream closes before its response has ended.
           const isAbandoned = http2.aborted && !entry.ending;
-          if (
-            isAbandoned &&
-            performance.now() - openedAtMs < abandonedWithinMs &&
-            this.#limits.floods?.count(buffered.network, entry, abandonedStreamBytes) === true
-          ) {
-            this.#checkFloodsSoon(); // A client can abandon thousands of streams until the next regular check.
+          if (isAbandoned && performance.now() - openedAtMs < abandonedWithinMs) {
+            this.#countForNetwork(entry, abandonedStreamBytes);
           }
           removeListeners(http2);
         });
@@ -296,6 +293,8 @@ export class ServerConnections {
         }),
       streamRefused: ({ id = 0 }) => {
         entry.refusedStreams += 1;
+        entry.otherBytes += refusedStreamBytes;
+        this.#countForNetwork(entry, refusedStreamBytes);
         if (id <= entry.checkedId) {
           // The stream no longer adds `headerBytes`, but the last check has already used them.
           entry.forgivenBytes += headerBytes;
@@ -383,6 +382,16 @@ export class ServerConnections {
     this.#floodCheck = undefined;
   }
 
+  /**
+   * Counts other bytes for the connection's network. If it is above its limit, checks for floods soon: until the next
+   * regular check, a client can open thousands of streams that are refused or that it abandons.
+   */
+  #countForNetwork(entry: Entry, bytes: number): void {
+    if (this.#limits.floods?.count(entry.buffered.network, entry, bytes) === true) {
+      this.#checkFloodsSoon();
+    }
+  }
+
   #checkFloodsAt(ms: number): void {
     if (this.#floodCheck === undefined) {
       this.#floodCheckMs = ms;
@@ -406,6 +415,8 @@ export class ServerConnections {
     const sinceMs = performance.now();
     const { floods, unused } = this.#findFloods(sinceMs);
     const foundMs = performance.now(); // Without the time to end them, so that the next floods end soon, too.
+    const isAlert = foundMs < this.#alertUntilMs;
+    const checkShare = isAlert ? alertCheckShare : calmCheckShare;
     this.#earliestCheckMs = foundMs + checkShare * (foundMs - sinceMs);
     for (const connection of floods) {
       connection.endFlood();
@@ -415,7 +426,7 @@ export class ServerConnections {
       this.#end(entry);
     }
     if (this.#entries.size > 0) {
-      const afterMs = sinceMs < this.#alertUntilMs ? alertCheckMs : calmCheckMs;
+      const afterMs = isAlert ? alertCheckMs : calmCheckMs;
       this.#checkFloodsAt(Math.max(performance.now() + afterMs, this.#earliestCheckMs));
     }
   }

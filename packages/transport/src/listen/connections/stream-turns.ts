@@ -9,7 +9,7 @@ import type { SocketReading } from "./socket-reading.ts";
 const streamsPerTurn = 8;
 
 /** Once more streams of a network than this wait, its connections are not read until all of them have started. */
-const mostWaiting = 256;
+const mostWaiting = 128;
 
 /** For each of this many open connections of a network, one more connection that waits may start at a time. */
 const openPerStart = 32;
