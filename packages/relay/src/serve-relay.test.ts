@@ -13,7 +13,7 @@ import { dialOut } from "@dm-env-rpc/server";
 import { callGhost, callUntilEnded } from "@dm-env-rpc/tests-processes";
 import { type OpenedStream, openStream, type ServerStream } from "@dm-env-rpc/transport";
 import { relayPath, relaySubprotocol } from "@dm-env-rpc/transport/internal/relay";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { counting } from "../testing/counting.ts";
 import { dialed, gameToken, otherToken, serving, startProgram } from "../testing/relaying.ts";
 import { serveRelay } from "./serve-relay.ts";
@@ -410,16 +410,21 @@ describe("a relay", () => {
     expect(received).toEqual([...sizes, "error"]);
   });
 
-  it("ends connections with thousands of refused streams, on its own port and on those of programs", async () => {
-    await using served = await serving({ limits: { maxStreamsPerProgram: 1 } });
+  it("ends connections with about a thousand refused streams, on its own port and on those of programs", async () => {
+    await using served = await serving({
+      limits: { maxStreamsPerProgram: 1, maxRequestsPerSecond: 0 },
+    });
     await using program = await dialed(served.dial, gameToken);
     const { environment } = await join(program.place.address);
+    // While the clock stands still, no refused stream is forgiven.
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
     const goawayCode = constants.NGHTTP2_ENHANCE_YOUR_CALM;
-    expect(await callUntilEnded(served.relay.url)).toEqual({
+    expect(await callUntilEnded(served.relay.url)).toMatchObject({
       goawayCode,
       statuses: new Set([`${Code.InvalidArgument}`]),
     });
-    expect(await callUntilEnded(program.place.address)).toEqual({
+    expect(await callUntilEnded(program.place.address)).toMatchObject({
       goawayCode,
       statuses: new Set([`${Code.ResourceExhausted}`]),
     });

@@ -5,26 +5,44 @@ import { type ClientHttp2Session, connect } from "node:http2";
 /** Calls that are open at a time. */
 const callsAtOnce = 200;
 
+/** Number of calls after which the server should have ended the connection long ago. */
+const mostCalls = 20_000;
+
 /** The end of a connection on which every call was refused. */
 export interface RefusedCalls {
+  readonly calls: number;
   /** Error code of the GOAWAY (RFC 9113, section 7). */
   readonly goawayCode: number;
   /** The statuses of the calls, in gRPC's numbers. */
   readonly statuses: ReadonlySet<string>;
 }
 
-/** Calls Process on one connection until the server ends the connection. No call ends its request. */
+/**
+ * Calls Process on one connection, without messages, until the server ends the connection.
+ *
+ * @throws Error if the server has not ended the connection after 20,000 calls.
+ */
 export async function callUntilEnded(url: string): Promise<RefusedCalls> {
   const session = connect(url);
   session.on("error", () => {});
-  const goaway = once(session, "goaway");
-  const statuses = new Set<string>();
-  // As many as it takes: calls that arrive slowly do not count.
-  while (!session.closed && !session.destroyed) {
-    await Promise.all(Array.from({ length: callsAtOnce }, () => callOnce(session, statuses)));
+  try {
+    const goaway = once(session, "goaway");
+    const statuses = new Set<string>();
+    let calls = 0;
+    while (!session.closed && !session.destroyed) {
+      if (calls >= mostCalls) {
+        throw new Error(
+          `expected the server to end the connection, but it answered ${calls} calls`,
+        );
+      }
+      await Promise.all(Array.from({ length: callsAtOnce }, () => callOnce(session, statuses)));
+      calls += callsAtOnce;
+    }
+    const [goawayCode] = await goaway;
+    return { calls, goawayCode, statuses };
+  } finally {
+    session.destroy();
   }
-  const [goawayCode] = await goaway;
-  return { goawayCode, statuses };
 }
 
 async function callOnce(session: ClientHttp2Session, statuses: Set<string>): Promise<void> {
@@ -34,8 +52,14 @@ async function callOnce(session: ClientHttp2Session, statuses: Set<string>): Pro
     "content-type": "application/grpc",
     te: "trailers",
   });
+  const addStatus = ({ "grpc-status": status }: { "grpc-status"?: unknown }): void => {
+    if (status !== undefined) {
+      statuses.add(String(status));
+    }
+  };
   call.on("error", () => {});
-  call.on("trailers", (trailers) => statuses.add(String(trailers["grpc-status"])));
-  call.resume();
+  call.on("response", addStatus);
+  call.on("trailers", addStatus);
+  call.resume().end();
   await new Promise((resolve) => call.once("close", resolve)); // `once` rejects at an error.
 }

@@ -24,8 +24,8 @@ export interface GrpcServerStreamOptions
   /** Headers of the response in addition to those of the protocol. */
   readonly responseHeaders: Readonly<Record<string, string>>;
   readonly peer: Peer;
-  /** Called if the call is refused. */
-  readonly onRefused: () => void;
+  /** Counts the call as refused for its connection. */
+  readonly countRefused: () => void;
 }
 
 /**
@@ -40,10 +40,8 @@ export class GrpcServerStream
   implements ServerStream
 {
   readonly peer: Peer;
+  readonly countRefused: () => void;
   readonly #protocol: CallProtocol;
-  readonly #onRefused: () => void;
-  /** Time after the trailers in which the peer may end its side, before the stream is reset. */
-  #goodbyeMs = goodbyeMs;
   /** Error with which the call ends. */
   #status: Error | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -51,7 +49,7 @@ export class GrpcServerStream
   constructor(options: GrpcServerStreamOptions) {
     super(options);
     this.peer = options.peer;
-    this.#onRefused = options.onRefused;
+    this.countRefused = options.countRefused;
     const { headers, protocol } = options;
     this.#protocol = protocol;
     const encoding = headers[protocol.encodingHeader];
@@ -70,11 +68,6 @@ export class GrpcServerStream
     }
     this.#endWith(this.#status ?? status);
     this.discard();
-  }
-
-  countRefused(): void {
-    this.#goodbyeMs = 0; // A refused call has no messages that its client could lose.
-    this.#onRefused();
   }
 
   abort(error: Error): void {
@@ -140,10 +133,7 @@ export class GrpcServerStream
       this.finish(this.#status);
       clearTimeout(this.#timer);
       if (!this.http2.closed) {
-        this.#timer = setTimeout(
-          () => this.#reset(constants.NGHTTP2_NO_ERROR),
-          this.#goodbyeMs,
-        ).unref();
+        this.#timer = setTimeout(() => this.#reset(constants.NGHTTP2_NO_ERROR), goodbyeMs).unref();
       }
     });
   }

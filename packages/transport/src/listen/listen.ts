@@ -241,7 +241,7 @@ async function listenOn(
         batch: shared.batch,
         turns: { share: shared.checks, key: connection.turnKey },
         peer: peerOf(connection, headers),
-        onRefused: () => connection.streamRefused(http2),
+        countRefused: () => connection.streamRefused(http2),
       }),
     );
   };

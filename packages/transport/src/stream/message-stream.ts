@@ -158,8 +158,8 @@ export interface ServerStream extends MessageStream<ProcessRequest, ProcessRespo
    */
   end(status?: DmEnvRpcError): void;
   /**
-   * Counts the call as refused, for example because of a limit. Call it at most once, before `abort` and instead of
-   * `start`. A listener ends an HTTP/2 connection with thousands of refused calls. Other carriers lack the method.
+   * Counts the call as refused, for example because of a limit. Call it at most once, before `abort`. A listener ends an
+   * HTTP/2 connection on which about a thousand calls are refused. Other carriers lack the method.
    */
   countRefused?(): void;
 }

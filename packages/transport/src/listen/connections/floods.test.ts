@@ -473,6 +473,82 @@ test("calls to unknown paths count for maxRequestsPerSecond, and a connection on
   expect([...statuses]).toEqual([404, 429]);
 });
 
+const tooMany = new DmEnvRpcError("RESOURCE_EXHAUSTED", "too many streams");
+
+function refuse(stream: ServerStream): void {
+  stream.countRefused?.();
+  stream.abort(tooMany);
+}
+
+test("streams that are refused with megabytes of requests do not end their connection", async () => {
+  await using server = await serving();
+  await using call = rawCall(server.address);
+  const served = echo(await server.next());
+  const request = frame(bytesOf(named("x".repeat(1024 * 1024))));
+  const statuses = Array.from({ length: 16 }, async () => {
+    const stream = call.session.request({ ...openCall, ":path": processPath });
+    stream.on("error", () => {});
+    stream.resume().write(request);
+    const [{ "grpc-status": status }] = await once(stream, "trailers");
+    stream.end();
+    await once(stream, "close");
+    return status;
+  });
+  for (let i = 0; i < 16; i++) {
+    refuse(await server.next());
+  }
+  expect(new Set(await Promise.all(statuses))).toEqual(new Set(["8"]));
+  await new Promise((resolve) => setTimeout(resolve, 300)); // Three checks for floods.
+  call.http2.write(frame(bytesOf(named("still here"))));
+  await served.seen("message");
+  expect(server.errors).toEqual([]);
+});
+
+test("connections on which too many streams are refused are judged before the next regular check", async () => {
+  let refused = 0;
+  await using server = await serving({
+    onStream: (stream) => {
+      refused += 1;
+      refuse(stream);
+    },
+    maxRequestsPerSecond: 0,
+    maxFloodsPerAddress,
+  });
+  const { refusals, port } = server.listener;
+  const count = 20;
+  const opened = headersOfCall(processPath);
+  const calls = idsOf250.map((id) =>
+    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, opened),
+  );
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  const peers = Array.from({ length: count }, () => rawPeer(port));
+  try {
+    for (const peer of peers) {
+      peer.write(preface, emptySettings, ...calls);
+    }
+    await until(() => refused === 250 * count);
+    vi.advanceTimersByTime(1); // A regular check takes place after 100 ms.
+    await using late = rawPeer(port);
+    late.write(preface, emptySettings);
+    let isServed = false;
+    late.socket.once("data", () => {
+      isServed = true;
+    });
+    await until(() => isServed || refusals.has("maxFloodsPerAddress"));
+    expect(isServed).toBe(false);
+    // 5,000 refused streams, with their headers, are four to five connections more than an address may have at once.
+    const ended = () => server.errors.filter(({ message }) => message.includes("were refused"));
+    await until(() => ended().length >= 4);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended().length).toBeLessThan(8);
+  } finally {
+    for (const peer of peers) {
+      peer.socket.destroy();
+    }
+    vi.useRealTimers();
+  }
+});
+
 test("a connection on which thousands of calls are admitted, but refused later, is ended", async () => {
   const path = "/grpc.health.v1.Health/Check";
   await using server = await serving({

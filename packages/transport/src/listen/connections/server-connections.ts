@@ -18,6 +18,7 @@ import { windowBytes } from "../../limits/limits.ts";
 import { peerOfSocket } from "../requests/process-call.ts";
 import type { ConnectionWindows } from "./connection-windows.ts";
 import type { NetworkFloods } from "./network-floods.ts";
+import { OtherBytes, refusedStreamBytes } from "./other-bytes.ts";
 import { readingOf } from "./socket-reading.ts";
 import type { ConnectionTurns, StreamTurns } from "./stream-turns.ts";
 
@@ -31,16 +32,7 @@ const idleChecks = 4;
  * Maximum number of "other bytes" that a connection may send at once: bytes in addition to messages and the headers of
  * its streams. An honest peer may still send DATA to streams that have just ended, but at most one window of DATA.
  */
-const otherBytes = windowBytes;
-
-/** Other bytes that a connection may send per second: plenty for frames such as WINDOW_UPDATE and PING. */
-const otherBytesPerSecond = 1024 * 1024;
-
-/** Bytes of a frame's header (RFC 9113, section 4.1). */
-const frameHeaderBytes = 9;
-
-/** Each stream may send this many bytes of headers that do not count as other bytes. */
-const headerBytes = 16 * 1024;
+const mostOtherBytes = windowBytes;
 
 /**
  * A connection is suspect once more than this many of its streams have failed in node:http2, because their headers were
@@ -48,11 +40,8 @@ const headerBytes = 16 * 1024;
  */
 const failedStreams = 16;
 
-/** Value of `otherBytes` for a suspect connection. A megabyte of invalid headers takes 20 ms to decode. */
-const suspectOtherBytes = 256 * 1024;
-
-/** A refused stream counts as this many other bytes, because refusing it takes about 0.1 ms. */
-const refusedStreamBytes = 4 * 1024;
+/** Value of `mostOtherBytes` for a suspect connection. A megabyte of invalid headers takes 20 ms to decode. */
+const mostSuspectBytes = 256 * 1024;
 
 /**
  * A stream counts as abandoned if it closes this soon and this side has not finished its response: the peer has reset it
@@ -108,7 +97,7 @@ export interface ServerConnection {
   streamOpened(http2: ServerHttp2Stream): void;
   /** Calls `begin` when it is the stream's turn. Drops a stream that is reset before. */
   startStream: ConnectionTurns["start"];
-  /** Counts an open stream as refused. A connection with thousands of refused streams is ended. */
+  /** Counts an open stream as refused. A connection with about a thousand refused streams is ended. */
   streamRefused(http2: ServerHttp2Stream): void;
 }
 
@@ -146,25 +135,9 @@ interface Entry extends ServerConnection, FloodingConnection {
   readonly addedAtMs: number;
   /** Number of open streams. Once the session has ended, the number no longer changes. */
   streams: number;
-  /** Number of streams opened so far. */
-  opened: number;
-  /** Identifier of the newest stream. */
-  newestId: number;
-  /** Identifier of the newest stream at the last check for floods. */
-  checkedId: number;
+  readonly otherBytes: OtherBytes;
   /** Number of streams that have had their turn. */
   started: number;
-  /** Number of streams refused so far. */
-  refusedStreams: number;
-  /**
-   * Bytes of DATA received so far. Each frame also adds the 9 bytes of its header, but at most the length of its DATA,
-   * so that tiny frames count mostly as other bytes.
-   */
-  dataBytes: number;
-  /** Number of other bytes that have been counted for the network (`ConnectionLimits.floods`). */
-  otherBytes: number;
-  /** Number of other bytes that no longer count, because they arrived slowly. */
-  forgivenBytes: number;
   idle: number;
   pinged: boolean;
   /** Time of the last ping. */
@@ -191,7 +164,7 @@ export class ServerConnections {
   /** Time at which `#floodCheck` is due. */
   #floodCheckMs = 0;
   #floodsCheckedMs = 0;
-  /** The next check for floods must not be before this time (`calmCheckShare`). */
+  /** The next check for floods must not be before this time (`calmCheckShare`, `alertCheckShare`). */
   #earliestCheckMs = 0;
   #alertUntilMs = 0;
 
@@ -220,13 +193,14 @@ export class ServerConnections {
     const turns = this.#limits.turns.add(turnKey, readingOf(session.socket));
     const limit = this.#limitMet(address);
     const refused = limit !== undefined;
+    const otherBytes = new OtherBytes();
     const { push } = Readable.prototype;
     const countAndPush = function (this: ServerHttp2Stream, chunk: Buffer | null): boolean {
       if (chunk === null && this.closed && !this.destroyed && !this.writableFinished) {
         destroyLater(this); // The peer has reset a stream whose response has ended, so it is not "aborted".
       }
       const length = chunk?.length ?? 0;
-      entry.dataBytes += length + Math.min(length, frameHeaderBytes);
+      otherBytes.receiveData(length);
       return push.call(this, chunk);
     };
     let gone: Error | undefined;
@@ -240,14 +214,8 @@ export class ServerConnections {
       turnKey,
       buffered,
       streams: 0,
-      opened: 0,
-      newestId: 0,
-      checkedId: 0,
+      otherBytes,
       started: 0,
-      refusedStreams: 0,
-      dataBytes: 0,
-      otherBytes: 0,
-      forgivenBytes: 0,
       idle: 0,
       pinged: false,
       pingedAtMs: 0,
@@ -268,8 +236,7 @@ export class ServerConnections {
       },
       streamOpened: (http2) => {
         entry.streams += 1;
-        entry.opened += 1;
-        entry.newestId = http2.id ?? entry.newestId;
+        otherBytes.openStream(http2.id ?? 0);
         entry.idle = 0;
         http2.push = countAndPush; // node:http2 calls `push` for each DATA frame.
         http2.on("aborted", onAborted);
@@ -292,14 +259,8 @@ export class ServerConnections {
           begin();
         }),
       streamRefused: ({ id = 0 }) => {
-        entry.refusedStreams += 1;
-        entry.otherBytes += refusedStreamBytes;
+        otherBytes.refuseStream(id);
         this.#countForNetwork(entry, refusedStreamBytes);
-        if (id <= entry.checkedId) {
-          // The stream no longer adds `headerBytes`, but the last check has already used them.
-          entry.forgivenBytes += headerBytes;
-          entry.otherBytes += headerBytes;
-        }
       },
       endFlood: () => this.#endFlood(entry),
     };
@@ -445,25 +406,20 @@ export class ServerConnections {
     const unused: Entry[] = [];
     const elapsedMs = Math.min(nowMs - this.#floodsCheckedMs, 1_000);
     this.#floodsCheckedMs = nowMs;
-    const forgivenBytes = (elapsedMs / 1_000) * otherBytesPerSecond;
     for (const entry of this.#entries.values()) {
       if (entry.session.destroyed) {
         continue; // The session has released its socket.
       }
-      const { opened, refusedStreams, dataBytes } = entry;
-      entry.checkedId = entry.newestId;
-      const messageBytes = dataBytes + (opened - refusedStreams) * headerBytes;
-      const other = entry.socket.bytesRead + refusedStreams * refusedStreamBytes - messageBytes;
-      entry.forgivenBytes = Math.min(other, entry.forgivenBytes + forgivenBytes);
-      const spent = other - entry.forgivenBytes;
-      if (spent > otherBytes / 16) {
+      const { otherBytes, socket, streams } = entry;
+      const fresh = otherBytes.check(socket.bytesRead, streams, elapsedMs);
+      floods?.count(entry.buffered.network, entry, fresh);
+      const { spent, opened, refused } = otherBytes;
+      if (spent > mostOtherBytes / 16) {
         this.#alertUntilMs = nowMs + alertMs;
       }
-      floods?.count(entry.buffered.network, entry, other - entry.otherBytes);
-      entry.otherBytes = other;
-      if (spent > otherBytes || (spent > suspectOtherBytes && isSuspect(entry))) {
+      if (spent > mostOtherBytes || (spent > mostSuspectBytes && isSuspect(entry))) {
         found.add(entry);
-      } else if (opened === refusedStreams) {
+      } else if (opened === refused) {
         const sinceMs = floodingSinceMs(entry.turnKey.network);
         if (sinceMs !== undefined && entry.addedAtMs < sinceMs) {
           unused.push(entry);
@@ -665,7 +621,7 @@ const protocolError = -505;
  */
 function isViolation(
   error: Error,
-  { opened, started, streams }: Entry,
+  { otherBytes: { opened }, started, streams }: Entry,
   maxStreams: number,
 ): boolean {
   if (!("code" in error && "errno" in error)) {
@@ -681,7 +637,7 @@ function isViolation(
 }
 
 /** Returns true if many streams failed before node:http2 reported them, or if messages arrive in too many pieces. */
-function isSuspect({ session, opened, buffered }: Entry): boolean {
+function isSuspect({ session, otherBytes: { opened }, buffered }: Entry): boolean {
   const begun = ((session.state.lastProcStreamID ?? 0) + 1) / 2;
   return begun - opened > failedStreams || buffered.pieces > maxPieces;
 }
