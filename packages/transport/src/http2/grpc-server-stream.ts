@@ -16,6 +16,12 @@ import { Http2MessageStream, type Http2StreamOptions } from "./http2-stream.ts";
 /** A stream that has ended is reset if its peer reads none of the remaining bytes for this time. */
 const lingerMs = 30_000;
 
+/**
+ * Value of `goodbyeMs` for a refused call: longer than a round trip. After a reset, DATA that the client has sent already would
+ * count as a flood.
+ */
+const refusedGoodbyeMs = 250;
+
 /** Options of a server's stream. */
 export interface GrpcServerStreamOptions
   extends Http2StreamOptions<ProcessRequest, ProcessResponse, ServerHttp2Stream> {
@@ -40,8 +46,10 @@ export class GrpcServerStream
   implements ServerStream
 {
   readonly peer: Peer;
-  readonly countRefused: () => void;
   readonly #protocol: CallProtocol;
+  readonly #countRefused: () => void;
+  /** Time for the client to end its side after the trailers. */
+  #goodbyeMs = goodbyeMs;
   /** Error with which the call ends. */
   #status: Error | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -49,7 +57,7 @@ export class GrpcServerStream
   constructor(options: GrpcServerStreamOptions) {
     super(options);
     this.peer = options.peer;
-    this.countRefused = options.countRefused;
+    this.#countRefused = options.countRefused;
     const { headers, protocol } = options;
     this.#protocol = protocol;
     const encoding = headers[protocol.encodingHeader];
@@ -68,6 +76,11 @@ export class GrpcServerStream
     }
     this.#endWith(this.#status ?? status);
     this.discard();
+  }
+
+  countRefused(): void {
+    this.#goodbyeMs = refusedGoodbyeMs;
+    this.#countRefused();
   }
 
   abort(error: Error): void {
@@ -133,7 +146,10 @@ export class GrpcServerStream
       this.finish(this.#status);
       clearTimeout(this.#timer);
       if (!this.http2.closed) {
-        this.#timer = setTimeout(() => this.#reset(constants.NGHTTP2_NO_ERROR), goodbyeMs).unref();
+        this.#timer = setTimeout(
+          () => this.#reset(constants.NGHTTP2_NO_ERROR),
+          this.#goodbyeMs,
+        ).unref();
       }
     });
   }
