@@ -34,10 +34,10 @@ it.each([
 });
 
 it("a connection with about a thousand Process streams, which a matchmaker refuses, is ended", async () => {
-  await using served = await serveMatchmaker({});
   // While the clock stands still, no refused stream is forgiven.
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
+  await using served = await serveMatchmaker({});
   expect(await callUntilEnded(served.url)).toMatchObject({
     goawayCode: constants.NGHTTP2_ENHANCE_YOUR_CALM,
     statuses: new Set([`${Code.Unimplemented}`]),

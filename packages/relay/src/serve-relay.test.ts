@@ -411,14 +411,14 @@ describe("a relay", () => {
   });
 
   it("ends connections with about a thousand refused streams, on its own port and on those of programs", async () => {
+    // While the clock stands still, no refused stream is forgiven.
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
     await using served = await serving({
       limits: { maxStreamsPerProgram: 1, maxRequestsPerSecond: 0 },
     });
     await using program = await dialed(served.dial, gameToken);
     const { environment } = await join(program.place.address);
-    // While the clock stands still, no refused stream is forgiven.
-    vi.useFakeTimers({ toFake: ["performance"] });
-    onTestFinished(() => void vi.useRealTimers());
     const goawayCode = constants.NGHTTP2_ENHANCE_YOUR_CALM;
     expect(await callUntilEnded(served.relay.url)).toMatchObject({
       goawayCode,

@@ -424,15 +424,15 @@ describe("limits", () => {
   });
 
   it("maxStreamsPerAddress: a connection on which about a thousand streams are refused is ended", async () => {
+    // While the clock stands still, no refused stream is forgiven.
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
     await using server = await serving({
       worlds: [tally()],
       limits: { maxStreamsPerAddress: 1, maxRequestsPerSecond: 0, maxFloodsPerAddress: 0 },
     });
     await using served = await networkPeer(server);
     await served.createWorld();
-    // While the clock stands still, no refused stream is forgiven.
-    vi.useFakeTimers({ toFake: ["performance"] });
-    onTestFinished(() => void vi.useRealTimers());
     const { calls, ...end } = await callUntilEnded(server.url);
     expect(end).toEqual({
       goawayCode: constants.NGHTTP2_ENHANCE_YOUR_CALM,

@@ -20,7 +20,7 @@ import {
   preface,
   settingsFrame,
 } from "@dm-env-rpc/tests-processes";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { BufferedBytes } from "../limits/buffered-bytes.ts";
 import { openStream } from "../open/open-stream.ts";
 import type { ServerStream } from "../stream/message-stream.ts";
@@ -664,6 +664,36 @@ describe("the end", () => {
     expect(await served.closed).toBeUndefined();
     expect(served.messages).toHaveLength(1);
     expect(call.http2.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
+  });
+
+  test("of a refused call leaves its client 250 ms for DATA that it has sent already", async () => {
+    await using server = await serving();
+    await using call = rawCall(server.address);
+    const stream = await server.next();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const trailers = new Promise((resolve) => call.http2.once("trailers", resolve));
+      stream.countRefused?.();
+      stream.abort(new DmEnvRpcError("RESOURCE_EXHAUSTED", "too many"));
+      expect(await trailers).toMatchObject({ "grpc-status": "8" });
+      let isClosed = false;
+      const closed = new Promise<void>((resolve) => {
+        call.http2.once("close", () => {
+          isClosed = true;
+          resolve();
+        });
+      });
+      for (let ms = 0; ms < 249; ms++) {
+        vi.advanceTimersByTime(1);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      expect(isClosed).toBe(false);
+      vi.advanceTimersByTime(1);
+      await closed;
+      expect(call.http2.rstCode).toBe(constants.NGHTTP2_NO_ERROR);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 
   test("follows once earlier messages are sent", async () => {

@@ -21,7 +21,7 @@ class Opening {
 
   refuse(ids: readonly number[]): void {
     for (const id of ids) {
-      this.bytes.refuseStream(id);
+      this.bytes.refuseStream(id, true);
       this.#open -= 1;
     }
   }
@@ -77,6 +77,18 @@ test("the headers of streams that are refused after many checks count once", () 
   }
   connection.refuse(ids);
   expect(connection.bytes.spent).toBe(250 * (refusedStreamBytes + 100));
+});
+
+test("a stream that is refused after it has closed counts like any other refused stream", () => {
+  const connection = new Opening();
+  const ids = connection.open(250);
+  connection.close(ids);
+  connection.check();
+  for (const id of ids) {
+    connection.bytes.refuseStream(id, false);
+  }
+  connection.check();
+  expect(connection.bytes.spent).toBe(250 * refusedStreamBytes);
 });
 
 test("streams that were served and have closed do not make refused streams cheaper", () => {

@@ -36,7 +36,7 @@ export class OtherBytes {
   #dataBytes = 0;
   /** Bytes received until the last check, without DATA. */
   #checkedBytes = 0;
-  /** Part of the `headerBytes` of open streams that the checks did not need, because they had nothing left to forgive. */
+  /** Part of the `headerBytes` of all open streams that the checks did not need, because they had nothing left to forgive. */
   #unusedBytes = 0;
 
   openStream(id: number): void {
@@ -49,17 +49,21 @@ export class OtherBytes {
     this.#dataBytes += length + Math.min(length, frameHeaderBytes);
   }
 
-  /** Counts an open stream as refused: its `headerBytes` no longer apply. */
-  refuseStream(id: number): void {
+  /**
+   * Counts a stream as refused: its `headerBytes` no longer apply.
+   *
+   * @param isOpen False if the stream has closed before. Its unused bytes may then be forgotten, so they are not charged.
+   */
+  refuseStream(id: number, isOpen: boolean): void {
     this.refused += 1;
     this.spent += refusedStreamBytes;
     if (id > this.#checkedId) {
       this.#newStreams -= 1;
-      return;
+    } else if (isOpen) {
+      const unused = Math.min(headerBytes, this.#unusedBytes);
+      this.#unusedBytes -= unused;
+      this.spent += headerBytes - unused;
     }
-    const unused = Math.min(headerBytes, this.#unusedBytes);
-    this.#unusedBytes -= unused;
-    this.spent += headerBytes - unused;
   }
 
   /**

@@ -258,8 +258,8 @@ export class ServerConnections {
           entry.started += 1;
           begin();
         }),
-      streamRefused: ({ id = 0 }) => {
-        otherBytes.refuseStream(id);
+      streamRefused: ({ id = 0, closed, destroyed }) => {
+        otherBytes.refuseStream(id, !closed && !destroyed);
         this.#countForNetwork(entry, refusedStreamBytes);
       },
       endFlood: () => this.#endFlood(entry),
