@@ -217,6 +217,11 @@ function resets(ids: readonly number[], code: number): Buffer[] {
 
 const idsOf250 = Array.from({ length: 250 }, (_, i) => 2 * i + 1);
 
+/** The headers of 250 calls of Process. */
+const headersOf250 = idsOf250.map((id) =>
+  http2Frame(frameTypes.headers, frameFlags.endHeaders, id, headersOfCall(processPath)),
+);
+
 /**
  * Opens 250 streams on each of `count` connections at once, and abandons them once all are served, or once a connection
  * waits.
@@ -227,14 +232,10 @@ async function abandonStreams(
   way: keyof typeof abandoning = "closing the connection",
 ): Promise<void> {
   const { listener } = server;
-  const opened = headersOfCall(processPath);
-  const calls = idsOf250.map((id) =>
-    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, opened),
-  );
   const peers = Array.from({ length: count }, () => rawPeer(listener.port));
   const waits = (): boolean => listener.refusals.has("maxFloodsPerAddress");
   for (const peer of peers) {
-    peer.write(preface, emptySettings, ...calls);
+    peer.write(preface, emptySettings, ...headersOf250);
   }
   await until(() => listener.streams === 250 * count || waits());
   for (const peer of peers) {
@@ -303,12 +304,8 @@ test("of connections that begin at once with many streams each, one starts after
     peer.write(preface.subarray(0, 2));
   }
   await until(() => listener.connections === count);
-  const opened = headersOfCall(processPath);
-  const calls = idsOf250.map((id) =>
-    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, opened),
-  );
   for (const peer of peers) {
-    peer.write(preface.subarray(2), emptySettings, ...calls);
+    peer.write(preface.subarray(2), emptySettings, ...headersOf250);
   }
   let mostAhead = 0;
   await until(() => {
@@ -492,15 +489,11 @@ test("connections on which too many streams are refused are judged before the ne
   });
   const { refusals, port } = server.listener;
   const count = 20;
-  const opened = headersOfCall(processPath);
-  const calls = idsOf250.map((id) =>
-    http2Frame(frameTypes.headers, frameFlags.endHeaders, id, opened),
-  );
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
   const peers = Array.from({ length: count }, () => rawPeer(port));
   try {
     for (const peer of peers) {
-      peer.write(preface, emptySettings, ...calls);
+      peer.write(preface, emptySettings, ...headersOf250);
     }
     await until(() => refused === 250 * count);
     vi.advanceTimersByTime(1); // A regular check takes place after 100 ms.
